@@ -58,7 +58,10 @@ class Catalog:
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now, wrong)[0] == status]
             shown = found[offset : None if limit is None else offset + limit]
-            items = [entry_item(entry) | {"status": self._judged(entry, now, wrong)[0]} for entry in shown]
+            items = [
+                entry_item(entry) | {"status": self._judged(entry, now, wrong)[0], "origin": entry.origin}
+                for entry in shown
+            ]
         return {"entries": items, "total": len(found)}
 
     def search(

@@ -357,7 +357,7 @@ class LessonsInjectRequest:
 def story_key(value: object) -> str:
     given = text(value)
     if not re.fullmatch(r"[0-9]+-[0-9]+", given):
-        raise bad(f"must look like 3-1 (epic-story, digits only), not {shown(given)}")
+        raise bad(f"must be two numbers with a dash, such as 3-1 (0-0: no story), not {shown(given)}")
     return given
 
 

@@ -49,7 +49,7 @@ def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
         lookup.touch(tx, "vue-b", project.clock())
     rows = app.catalog.page()["entries"]
     assert ids(rows) == ["vue-b", "vue-c", "vue-a"]
-    assert list(rows[0]) == KEYS
+    assert list(rows[0]) == [*KEYS, "origin"]
     assert ids(app.catalog.page(limit=2)["entries"]) == ["vue-b", "vue-c"]
 
 

@@ -29,7 +29,7 @@ KNOWN_CIRCLES = set(
 MOST_INNER_IMPORTS = 82
 """Imports inside functions that are not marked ``# heavy``. Only ever lowered."""
 
-HEAVY = {"alembic", "fastapi", "httpx2", "markdown_it", "mcp", "pydantic", "rich", "sqlalchemy"}
+HEAVY = {"alembic", "fastapi", "httpx2", "markdown_it", "mcp", "pydantic", "sqlalchemy"}
 
 
 def imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -33,9 +33,6 @@ View = Callable[[Any], list[str]]
 """Makes the lines that a person sees."""
 F = TypeVar("F", bound=Callable[..., Any])
 
-MOST = 1_000_000
-"""The upper bound of options that count rows and calls."""
-
 _FORMATS = ("yaml", "json", "text")
 
 
@@ -162,7 +159,9 @@ question_options = together(
 
 def limit_option(default: int | None = None) -> Callable[[F], F]:
     """Add --limit; ``default`` None is no limit."""
-    return click.option("--limit", type=click.IntRange(1, MOST), default=default, show_default=True)
+    return click.option(
+        "--limit", type=click.IntRange(1), default=default, show_default=True, help="At most."
+    )
 
 
 def options(ctx: click.Context) -> dict[str, Any]:
@@ -236,6 +235,7 @@ def read_request(source: str) -> bytes:
 
 def given_request(given: dict[str, Any]) -> bytes | dict[str, Any]:
     """Return the request: the ``document`` that is named, or what was typed. Raises ``UsageError`` for a mix, and for half of one."""
+    given["tags"] = tuple(filter(str.strip, given["tags"]))
     typed = {name: it for name, it in given.items() if it is not None and it != () and name != "document"}
     if given["document"] is None:
         if not {"framework", "question"} <= typed.keys():
@@ -320,20 +320,10 @@ def write_out(text: str) -> None:
             raise KrError(f"standard output can't be written: {error.strerror}") from error
 
 
-def is_dumb() -> bool:
-    """Tell whether the terminal can't move its cursor."""
-    return os.environ.get("TERM") == "dumb"
-
-
-def colour() -> bool | None:
-    """Tell click about colours: None lets it see whether a terminal reads; ``NO_COLOR`` and ``TERM=dumb`` forbid them."""
-    return False if os.environ.get("NO_COLOR") or is_dumb() else None
-
-
 # --- progress
 
 
 def show_progress(step: str) -> None:
     """Say on standard error what a research waits for, where a person watches."""
-    if sys.stderr.isatty() and not is_dumb():
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
         click.echo(f"\r\x1b[K{f'{step} …' if step else ''}", err=True, nl=False)

@@ -1,5 +1,8 @@
-"""``kr search``, ``entries``, ``archive``, ``save``, ``rate`` and ``review``: what is known, and what people and agents change of it."""
+"""``kr entries``, ``archive``, ``versions``, ``warm``, ``export-yaml`` and ``import-yaml``: looking after the knowledge."""
 
+import logging
+import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,43 +10,23 @@ import click
 
 from kr.cli import common
 from kr.cli.readable import readable
-from kr.errors import KrError
-from kr.models import Writer, person
-from kr.schemas import finding_request
-from kr.text import fenced
 
 if TYPE_CHECKING:
     from kr.app import App
 
+logger = logging.getLogger(__name__)
+
 Row = dict[str, Any]
 
-LISTED = "id question framework_version status confidence last_accessed"
+LISTED = "id question framework_version origin status confidence last_accessed"
 ARCHIVED = "id question framework_version archive_id reason archived_at"
 """The columns of lists for people."""
 _STATUSES = ("fresh", "stale", "withdrawn")
 _REASONS = ("lru", "age", "manual")
 _ENTRY = click.argument("entry_id", metavar="ID")
 _REPORT = click.option("--report", is_flag=True, help="Give the report's text too.")
-
-
-@common.operation(
-    "search",
-    "kr search repeatable option",
-    "kr search --framework vue virtual scroll --limit 3",
-    may_share=True,
-    only_reads=True,
-)
-@click.argument("words", nargs=-1, required=True)
-@common.framework_option
-@common.limit_option(10)
-def search(app: "App", words: tuple[str, ...], framework: str | None, limit: int) -> Row:
-    """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
-
-    What holds only some of the words comes last. kr entries show ID --report shows a whole report.
-    """
-    if not any(map(str.isalnum, "".join(words))):
-        raise click.UsageError("Say at least one word.")
-    return app.search_all(" ".join(words), framework=framework, limit=limit)
+_NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
+_ASK = "kr warm --research asks about what is not fresh, within a budget."
 
 
 @common.kr_group("entries", "kr entries list --status stale", "kr entries show vue-slots --report")
@@ -152,109 +135,94 @@ def restore_archived(app: "App", entry_id: str, **wanted: Any) -> Row:
     return app.catalog.restore(entry_id, **wanted)
 
 
-# --- findings
+# --- what a project uses, and YAML
 
 
-def _writer(session_id: str | None) -> Writer | None:
-    """Return the person at the terminal; None for an agent, which names its session or has none."""
-    return person() if session_id is None and common.is_person() else None
+def _is_there(_: click.Context, __: click.Parameter, folder: Path | None) -> Path | None:
+    """Raise ``OSError`` for a folder that is not there: as of any file, that is no wrong command line."""
+    if folder is not None:
+        os.scandir(folder).close()
+    return folder
 
 
-@common.operation(
-    "save",
-    "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
-    "Use z.strictObject(…): unknown keys are errors then.",
-    "END",
-    'kr save zod "Strict objects?" --answer "Use z.strictObject." \\',
-    '  --code-file strict.ts --verified-by "npm test" --session-id s-1',
-    may_share=True,
-)
-@common.question_options
-@click.option("--file", "answer_file", metavar="FILE|-", help="Read the answer, or a whole report.")
-@click.option("--answer", help="The answer, in a sentence or two.")
-@click.option("--code", help="The snippet that proved it.")
-@click.option("--code-file", metavar="FILE", help="Read the snippet from a file.")
-@click.option("--caveats", help="What to watch out for.")
-@click.option("--source", "sources", multiple=True, metavar="URL|PATH", help="Where it is from; repeatable.")
-@click.option("--verified-by", help="What proved it: a test, a command, production.")
-@click.option("--entry", metavar="ID", help="The entry that it answers or improves.")
-@common.identity_options
-@common.request_option(finding_request)
-def save(app: "App", *, answer_file: str | None, code_file: str | None, **given: Any) -> Any:
-    """Keep what you found out about FRAMEWORK and proved, so that whoever asks next has it.
-
-    QUESTION is what somebody would ask. The answer is Markdown, or a whole report of kr's template; with code and
-    caveats at most 1,200 tokens. An entry of the same topic, or the one that --entry names, gets it as its new text;
-    the earlier text stays in its history. What gives orders to its reader, or switches a safeguard off, waits for a
-    person: kr review.
-    """
-    request = common.given_request(given)
-    if isinstance(request, bytes):
-        return app.save_finding(request)
-    if (answer_file is None) == (given["answer"] is None):
-        raise click.UsageError("give the answer with --file or with --answer, one of them.")
-    if answer_file is not None:
-        request["answer"] = _text_of(answer_file)
-    if code_file is not None:
-        ending = Path(code_file).suffix[1:]
-        request["code"] = fenced(_text_of(code_file).strip("\n"), ending if ending.isalnum() else "")
-    return app.save_finding(request, _writer(given["session_id"]))
-
-
-def _text_of(source: str) -> str:
-    try:
-        return common.read_request(source).decode()
-    except UnicodeDecodeError as error:
-        raise KrError(f"{source}: is not UTF-8 text: byte {error.start + 1}") from error
+_FOLDER = click.Path(path_type=Path)
 
 
 @common.operation(
-    "rate", 'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"', may_share=True
+    "versions", "kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale"
 )
-@_ENTRY
-@click.option("--worked", is_flag=True, help="It worked: it is confirmed, and fresh again.")
-@click.option("--wrong", is_flag=True, help="It is wrong: it is served to nobody, and shown with the note.")
-@click.option("--note", help="What is wrong, in a sentence.")
-@common.identity_options
-def rate(app: "App", entry_id: str, *, worked: bool, wrong: bool, **given: Any) -> Any:
-    """Say whether the report of entry ID worked.
+@click.argument("project", metavar="[DIR]", required=False, type=_FOLDER, callback=_is_there)
+@click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
+@click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
+def versions(app: "App", project: Path | None, **wanted: bool) -> common.Output:
+    """List the frameworks and versions that a project's dependency files name.
 
-    Of each session the last rating of a text counts. Ratings are of the text that stands now: a new one has none. A
-    report that is withdrawn is served to nobody until it is improved.
+    The project is the nearest folder upwards with a dependency file, up to the repository's root, with the members of
+    its workspace; where there is none, the projects in the two levels below.
+
+    Read are package.json (package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, pnpm-workspace.yaml),
+    pyproject.toml (uv.lock, poetry.lock), setup.cfg, requirements*.txt, pom.xml, build.gradle and
+    settings.gradle (also .kts, with gradle/libs.versions.toml), go.mod, Cargo.toml (Cargo.lock), composer.json
+    (composer.lock), Gemfile.lock. What is installed (node_modules, VIRTUAL_ENV, .venv, venv) wins over a lock file, a
+    lock file over a range. Dependency files that kr does not read, or can't, are named on standard error and in the answer.
     """
-    if worked == wrong:
-        raise click.UsageError("say --worked or --wrong, one of them.")
-    outcome = {"outcome": "worked" if worked else "wrong"}
-    return app.rate_report(entry_id, given | outcome, _writer(given["session_id"]))
+    rows = app.versions(project, **wanted)
+    return common.Output(value=rows, hint="" if rows else _NO_DEPENDENCIES)
 
 
-_REVIEW = (
-    "kr review approve ID lets one through, kr review reject ID drops it; kr save … --entry ID improves one."
+@common.operation("warm", "kr warm vue vue-router --research", "kr warm --research --limit 3 --max-calls 3")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--project", metavar="DIR", type=_FOLDER, callback=_is_there, help="Default: the one here.")
+@click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
+@click.option(
+    "--max-calls", type=click.IntRange(min=0), help="Of the whole run. Default: max_calls_per_story."
 )
+@common.limit_option()
+def warm(
+    app: "App", project: Path | None, *, names: tuple[str, ...], research: bool, **bounds: int | None
+) -> common.Output:
+    """List the frameworks a project depends on, with what the cache holds of each; or those that NAME names.
+
+    What the cache lacks comes first, tools of development last. An entry is fresh when it would answer today for the
+    version in use. --research asks about the frameworks without a fresh entry, until the budget of the run is spent.
+    """
+    if not research:
+        if any(value is not None for value in bounds.values()):
+            raise click.UsageError("--max-calls and --limit need --research.")
+        rows = app.warm(project, names=names)
+        return common.Output(value=rows, hint=_ASK if rows else _NO_DEPENDENCIES)
+    if bounds["max_calls"] is None:
+        bounds["max_calls"] = app.settings.knowledge_research.max_calls_per_story
+    rows = app.warm_up(project, names=names, **bounds, tell=partial(click.echo, err=True))
+    return common.Output(value=rows, status=int(any(row["status"] == "failure" for row in rows)))
 
 
-@common.kr_group("review", "kr review", "kr review approve held-1f2e3d4c5b6a", invoke_without_command=True)
-@click.pass_context
-def review(ctx: click.Context) -> None:
-    """Show what waits for a person: findings and lessons that were held back, and reports rated wrong."""
-    if ctx.invoked_subcommand is None:
-        with common.open_app(ctx, only_reads=True) as app:
-            value = app.review()
-        hint = _REVIEW if any(value.values()) else "Nothing waits for a person."
-        common.emit(common.Output(value=value, hint=hint), ctx)
+@common.operation("export-yaml", "kr export-yaml", "kr export-yaml --output moved/", only_reads=True)
+@click.option("--output", type=_FOLDER, metavar="DIR", help="Default: the knowledge base.")
+def export_yaml(app: "App", output: Path | None) -> dict[str, Any]:
+    """Write index.yaml and _archived-index.yaml; into another folder the reports and _wordings.yaml too.
+
+    kr import-yaml of that folder makes the same index, archive and reports elsewhere. The same state gives the same
+    bytes. Not exported: lessons (`kr lessons import` takes their file), earlier texts, ratings, what waits for
+    `kr review`, times of day, and the record of requests, calls and workflows; `kr db backup` has everything. A file
+    that kr did not write is first copied to a name that ends with .bak.
+    """
+    return app.export_yaml(output)
 
 
-@common.operation("approve", "kr review approve held-1f2e3d4c5b6a", group=review)
-@_ENTRY
-def approve(app: "App", entry_id: str) -> Row:
-    """Save a finding, or record a lesson, that was held back. At a terminal only."""
-    common.require_person("kr review approve")
-    return app.decide(entry_id, is_approved=True)
+@common.operation("import-yaml", "kr import-yaml ../old-project/_bmad-output/knowledge-base")
+@click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+def import_yaml(app: "App", sources: tuple[Path, ...]) -> common.Output:
+    """Import index.yaml and _archived-index.yaml, from folders or as single files, with the _wordings.yaml beside them.
 
-
-@common.operation("reject", "kr review reject held-1f2e3d4c5b6a", group=review)
-@_ENTRY
-def reject(app: "App", entry_id: str) -> Row:
-    """Drop a finding, or a lesson, that was held back. At a terminal only."""
-    common.require_person("kr review reject")
-    return app.decide(entry_id, is_approved=False)
+    Reports that stand elsewhere are copied, never over another. An entry that is here already is updated when the
+    imported one was accessed later; importing twice changes nothing. Bad items are named on standard error with file
+    and line, and skipped. The exit status is 1 only when a file can't be read at all.
+    """
+    result = app.import_yaml(sources)
+    for item in result.refused:
+        logger.warning("refused: %s", item)
+    for file in result.unreadable:
+        logger.error("%s", file)
+    where = {"knowledge_base": str(app.settings.knowledge_base)}
+    return common.Output(value={**where, **result.plain()}, status=int(bool(result.unreadable)))

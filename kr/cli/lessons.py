@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import uuid
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import click
 from kr.cli import common
 from kr.cli.readable import problem_lines
 from kr.errors import KrError
-from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, Failure, Start, read_hook
+from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, HookEvent, read_hook
 from kr.models import PHASES
 from kr.schemas import inject_request, record_request
 
@@ -48,30 +47,31 @@ def command() -> None:
 @click.option("--query", help="What the agent is about to do, with languages and tools: what fits is given.")
 @click.option("--framework", help="Give lessons about this framework, and of packages that it depends on.")
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
-def inject(app: "App", *, document: str | None, **given: Any) -> common.Output:
+def inject(
+    app: "App",
+    *,
+    document: str | None,
+    phase: str | None,
+    story_key: str | None,
+    session_id: str | None,
+    **fits: Any,
+) -> common.Output:
     """Give the lessons of a phase, for an agent that is about to start."""
-    given = {name: value for name, value in given.items() if value}
-    phase, caller = (
-        given.pop("phase", None),
-        _identity(given.pop("story_key", None), given.pop("session_id", None)),
-    )
     if (phase is None) == (document is None):
         raise click.UsageError("Give --phase, or --request FILE that has it.")
-    typed = {**caller, "lessons_inject": {"phase": phase}}
+    typed = {**_identity(story_key, session_id), "lessons_inject": {"phase": phase}}
     request = typed if document is None else common.read_request(document)
-    return common.Output(value=app.research.inject(request, given), view=injection_view)
+    envelope = app.research.inject(request, {name: value for name, value in fits.items() if value})
+    return common.Output(value=envelope, view=injection_view)
 
 
 def injection_view(value: dict[str, Any]) -> list[str]:
     """Show the block that an agent gets, or why there is none."""
     results = value["results"]
-    if results is None or not results["injected_count"]:
-        return [
-            value["status"],
-            *problem_lines(value),
-            *(["no lesson fits this task"] if results else []),
-        ]
-    return [str(results["injection_block"]).rstrip()]
+    if results and results["injected_count"]:
+        return [str(results["injection_block"]).rstrip()]
+    none = ["no lesson fits this task"] if results else []
+    return [value["status"], *problem_lines(value), *none]
 
 
 def _identity(story_key: str | None = None, session_id: str | None = None) -> dict[str, str]:
@@ -100,11 +100,8 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     common.emit(common.Output(value=envelope, status=0), ctx)
 
 
-def _changing(app: "App") -> AbstractContextManager["Lessons"]:
-    """Open the project's lessons to change them: who does waits long for a busy database."""
-    return app.lessons(timeout=60.0)
-
-
+_CHANGING = {"timeout": 60.0}
+"""Who changes lessons waits long for a busy database."""
 _PHASE = click.option("--phase", help="Only lessons of this phase.")
 
 
@@ -157,7 +154,7 @@ def _marking(name: str, mark: "LessonMark", summary: str) -> None:
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
     def change(app: "App", lesson_id: str, *, undo: bool) -> Row:
-        with _changing(app) as lessons:
+        with app.lessons(**_CHANGING) as lessons:
             _require_person_for_held(lessons, lesson_id)
             return lessons.mark(lesson_id, mark, is_set=not undo)
 
@@ -183,12 +180,12 @@ _marking("pin", "pinned_at", "Give a lesson before all others of its phase.")
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
 def add(app: "App", *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None) -> Any:
-    """Write a lesson yourself: what one sees, in some 60 characters, and what to do. KR_SERVER takes it as a session's."""
+    """Write a lesson yourself: what one sees, in some 60 characters, and what to do. Over KR_SERVER it is an agent's."""
     if os.environ.get("KR_SERVER"):
         lesson = {"symptom": symptom, "fix": fix, "ref": ref, "tags": tags}
         return app.record_lessons(json.dumps({**_identity(), "phase": phase, "lesson": lesson}).encode())
     _require_phase(app, phase)
-    with _changing(app) as lessons:
+    with app.lessons(**_CHANGING) as lessons:
         added = lessons.add(symptom, fix, phase=phase, tags=tags, ref=ref, by_person=common.is_person())
     if added["status"] == "quarantined":
         logger.warning("it waits for a person: %s; kr review", added["held_because"])
@@ -201,7 +198,7 @@ def add(app: "App", *, symptom: str, fix: str, phase: str, tags: tuple[str, ...]
 @click.option("--fix", help="What to do, as with kr lessons add. Without it SYMPTOM is the whole lesson.")
 def edit(app: "App", lesson_id: str, symptom: str, fix: str | None) -> Row:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
-    with _changing(app) as lessons:
+    with app.lessons(**_CHANGING) as lessons:
         _require_person_for_held(lessons, lesson_id)
         return lessons.edit(lesson_id, symptom, fix, by_person=common.is_person())
 
@@ -210,7 +207,7 @@ def edit(app: "App", lesson_id: str, symptom: str, fix: str | None) -> Row:
 @click.argument("files", nargs=-1, required=True)
 def import_(app: "App", files: tuple[str, ...]) -> dict[str, int]:
     """Add the lessons of other lessons files, those that are not known yet."""
-    with _changing(app) as lessons:
+    with app.lessons(**_CHANGING) as lessons:
         return lessons.import_files([*map(Path, files)])
 
 
@@ -256,10 +253,7 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
                 _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
             known = phase if phase in allowed else DEFAULT_PHASE
             identity = {"session_id": event.session_id, "story_key": story_key or "0-0"}
-            if isinstance(event, Start):
-                answer = _give(app, event, known, identity)
-            else:
-                answer = _record(app, event, known, identity)
+            answer = (_record if event.agent_return else _give)(app, event, known, identity)
         if answer is not None:
             click.echo(json.dumps(answer))  # ASCII, so that no locale stands between us and the reader
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
@@ -280,21 +274,21 @@ def _tell(problem: str) -> None:
     click.echo(f"kr hook: {problem}", err=True)
 
 
-def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+def _give(app: "App", event: HookEvent, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     task = {"phase": phase, "query": event.query}
     envelope = app.research.inject({**identity, "lessons_inject": task})
     for problem in envelope.errors:
         _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""
-    context = {"hookEventName": event.event, "additionalContext": block.rstrip("\n")}
+    context = {"hookEventName": event.name, "additionalContext": block.rstrip("\n")}
     return {"hookSpecificOutput": context} if block else None
 
 
-def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+def _record(app: "App", event: HookEvent, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     """Record what a failure teaches. Who reports one without a lesson is asked for its words first, once."""
     from kr.lessons.record import evident_events, read_return  # heavy
 
-    returned = event.agent_return
+    returned = event.agent_return or {}
     events = evident_events(phase, read_return(returned), app.settings)
     has_lessons = bool(returned.get("lessons") or returned.get("lesson"))
     if events and not has_lessons and event.may_ask:

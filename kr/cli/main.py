@@ -12,23 +12,22 @@ from typing import Any
 import click
 
 from kr import __version__
-from kr.cli.common import Group, colour
+from kr.cli.common import Group
 from kr.errors import KrError
 from kr.text import strip_invisible
 
 logger = logging.getLogger(__name__)
-_SHADES = {"ERROR": "red", "WARNING": "yellow"}
 
 GROUPS = {
     "Ask": (
         ("research", "research:command", "Answer a question from the cache, or research it once."),
-        ("search", "entries:search", "Find words in reports, topics, questions and lessons."),
+        ("search", "research:search", "Find words in reports, topics, questions and lessons."),
         ("explain", "research:explain", "Show why the cache answers a question, or does not."),
     ),
     "Give back": (
-        ("save", "entries:save", "Keep what you found out and proved, for whoever asks next."),
-        ("rate", "entries:rate", "Say whether a report worked, or is wrong."),
-        ("review", "entries:review", "Show what waits for a person, and let it through or drop it."),
+        ("save", "research:save", "Keep what you found out and proved, for whoever asks next."),
+        ("rate", "research:rate", "Say whether a report worked, or is wrong."),
+        ("review", "research:review", "Show what waits for a person, and let it through or drop it."),
     ),
     "Learn": (
         ("lessons", "lessons:command", "Inject, record, search and edit lessons of earlier failures."),
@@ -41,17 +40,17 @@ GROUPS = {
     "Look after the knowledge": (
         ("entries", "entries:command", "List, show, remove and restore entries."),
         ("archive", "entries:archive", "List and show what left the index, and bring it back."),
-        ("versions", "project:versions", "List the frameworks and versions that a project uses."),
-        ("warm", "project:warm", "List, and research, what the cache lacks for a project."),
-        ("export-yaml", "project:export_yaml", "Write index and archive as YAML files."),
-        ("import-yaml", "project:import_yaml", "Import an existing file-based knowledge base."),
+        ("versions", "entries:versions", "List the frameworks and versions that a project uses."),
+        ("warm", "entries:warm", "List, and research, what the cache lacks for a project."),
+        ("export-yaml", "entries:export_yaml", "Write index and archive as YAML files."),
+        ("import-yaml", "entries:import_yaml", "Import an existing file-based knowledge base."),
     ),
     "Run workflows": (
         ("workflow", "workflow:command", "Start, run, approve and report workflows made from templates."),
     ),
     "Set up and look after": (
-        ("init", "project:init", "Write kr.yaml and create the knowledge base."),
-        ("trust", "project:trust", "Trust a project's kr.yaml: allow what it starts, expands and calls."),
+        ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
+        ("trust", "maintenance:trust", "Trust a project's kr.yaml: allow what it starts, expands and calls."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
@@ -61,24 +60,32 @@ GROUPS = {
 """The commands by group: name, module and name there, summary."""
 
 _MODULES = {name: where for rows in GROUPS.values() for name, where, _ in rows}
+_INSTEAD = {
+    "add": "'save' or 'lessons add'",
+    "ask": "'research'",
+    "inject": "'lessons inject'",
+    "list": "'entries list' or 'lessons list'",
+    "record": "'lessons record'",
+    "remove": "'entries remove'",
+    "show": "'entries show'",
+}
+"""What is meant by a name that is no command and like none."""
 
 
 class LazyGroup(Group):
     """Groups the commands in the help, and imports one only when it is run."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Return the names of the commands."""
-        return [*_MODULES]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
+        if cmd_name in _INSTEAD and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command '{cmd_name}'. Did you mean {_INSTEAD[cmd_name]}?", ctx)
         if cmd_name not in _MODULES:
             return None
         module, _, name = _MODULES[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the commands, group by group."""
         width = max(map(len, _MODULES))
         for group, rows in GROUPS.items():
@@ -113,10 +120,7 @@ class _Labelled(logging.Formatter):
     """Begins a message with its level, and takes out what a terminal would obey: names of files may be hostile."""
 
     def format(self, record: logging.LogRecord) -> str:
-        label = f"{record.levelname.lower()}:"
-        if colour() is None and sys.stderr.isatty():
-            label = click.style(label, fg=_SHADES.get(record.levelname), bold=True)
-        return f"{label} {strip_invisible(record.getMessage())}"
+        return f"{record.levelname.lower()}: {strip_invisible(record.getMessage())}"
 
 
 def configure_logging() -> None:
@@ -180,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False, color=colour())
+        status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         return error.exit_code

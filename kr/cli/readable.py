@@ -1,12 +1,12 @@
 """How a person sees plain data: a table of rows, a line for each key of a mapping, an envelope with what was wrong."""
 
-import io
 import re
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any
 
-from kr.text import one_line
+from kr.text import columns, one_line
 
 _LONGEST = 2000
 _MOST_ROWS = 12
@@ -33,27 +33,31 @@ def readable(value: Any, indent: str = "") -> list[str]:
 def table(rows: list[dict[str, Any]], indent: str = "") -> list[str]:
     """Lay rows out under the names of their keys, wide cells wrapped; none where the terminal has no room, or none reads."""
     names = [name for name in (rows[0] if rows else ()) if any(row.get(name) not in _NOTHING for row in rows)]
-    if any(row.keys() != rows[0].keys() or any(_block(row[name], "") for name in names) for row in rows):
+    is_plain = all(
+        row.keys() == rows[0].keys() and not any(_block(row[it], "") for it in names) for row in rows
+    )
+    if not (names and is_plain):
         return []
-    from rich.cells import cell_len  # heavy
-    from rich.console import Console  # heavy
-    from rich.table import Table  # heavy
-    from rich.text import Text  # heavy
+    cells = [[name.replace("_", " "), *(_scalar(row[name]) for row in rows)] for name in names]
+    widths = [max(map(columns, [*name.split(), *column])) for name, *column in cells]
+    while sum(widths) + 2 * len(widths) > width() - len(indent):
+        if max(widths) <= _LEAST:
+            return []
+        widths[widths.index(max(widths))] -= 1
+    lines: list[str] = []
+    for row_of_cells in zip(*cells, strict=True):
+        folded = [_folded(cell, most) for cell, most in zip(row_of_cells, widths, strict=True)]
+        for parts in zip_longest(*folded, fillvalue=""):
+            padded = (part + " " * (most - columns(part)) for part, most in zip(parts, widths, strict=True))
+            lines.append(f"{indent}{'  '.join(padded)}".rstrip())
+    return lines
 
-    columns = [[name.replace("_", " "), *(_scalar(row[name]) for row in rows)] for name in names]
-    room = width() - len(indent)
-    longest = (max(map(cell_len, [*name.split(), *cells])) for name, *cells in columns)
-    if not columns or sum(min(it, _LEAST) + 2 for it in longest) > room:
-        return []
-    laid = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0))
-    for name, *_ in columns:
-        laid.add_column(Text(name), overflow="fold")
-    for cells in zip(*(column[1:] for column in columns), strict=True):
-        laid.add_row(*map(Text, cells))
-    console = Console(file=io.StringIO(), width=room, color_system=None, force_terminal=False)
-    with console.capture() as printed:
-        console.print(laid)
-    return [f"{indent}{line}".rstrip() for line in printed.get().splitlines()]
+
+def _folded(text: str, most: int) -> list[str]:
+    """Break a text into lines of so many columns; a Chinese letter has two."""
+    from textwrap import wrap  # heavy
+
+    return wrap(text, most if columns(text) == len(text) else most // 2)
 
 
 def _row(row: dict[str, Any], indent: str) -> list[str]:

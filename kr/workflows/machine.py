@@ -4,22 +4,13 @@ Pure: nothing here reads a file or a clock, or runs a command. The runner saves 
 the jobs ask for, and comes back with an event for each.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from kr.errors import WorkflowError
 from kr.text import counted, one_line
-from kr.workflows.expressions import (
-    OUTPUT_SCOPE,
-    ExpressionError,
-    as_text,
-    evaluate,
-    fill,
-    fill_shell,
-    fill_tree,
-    holds,
-)
+from kr.workflows import expressions as cel
+from kr.workflows.expressions import ExpressionError, as_text
 from kr.workflows.model import (
     END,
     ActionStep,
@@ -41,7 +32,6 @@ from kr.workflows.model import (
 
 MAX_STEPS = 1_000
 """Steps that one run may begin: what ends a cycle whose condition never chooses the way out."""
-T = TypeVar("T")
 
 
 def handle(instance: Instance, *events: Event, now: str) -> tuple[Instance, tuple[Job, ...]]:
@@ -95,21 +85,18 @@ class _Machine:
         if step.type == "approval":
             by = (step.result or {}).get("by") or "somebody"
             raise WorkflowError(f"{instance.workflow_id}: {step.id} was rejected by {by}; start it again")
-        step.status = "running" if step.sub_tasks else "pending"
-        step.completed_at = None
+        step.status, step.completed_at = ("running" if step.sub_tasks else "pending"), None
         for task in step.sub_tasks:
             if task.status == "failed":
                 task.status, task.attempts, task.started_at, task.completed_at = "pending", 0, None, None
-        instance.current_step = step.id
-        instance.completed_at = None
+        instance.current_step, instance.completed_at = step.id, None
         return step
 
     def _finished(self, event: Finished) -> StepState | None:
         step = self.instance.step(event.target.step_id)
-        run = self.instance.run_of(event.target)
-        if step is None or run is None or run.status != "running":
-            return None  # it was given up meanwhile
-        self._run_ended(step, run, event)
+        if step is None:
+            return None
+        self._run_ended(step, event)
         return self._after_run(step)
 
     def _decided(self, event: Decided) -> StepState | None:
@@ -118,9 +105,7 @@ class _Machine:
         if instance.status != "waiting" or step is None or step.status != "waiting":
             raise WorkflowError(f"{instance.workflow_id} waits for no approval: it is {instance.status}")
         if step.id != event.step_id:
-            raise WorkflowError(
-                f"{event.step_id} is not what waits: {instance.workflow_id} waits at {step.id}"
-            )
+            raise WorkflowError(f"{event.step_id} does not wait; {instance.workflow_id} waits at {step.id}")
         instance.status, instance.steps_in_run = "running", 0
         return self._decide(step, event)
 
@@ -143,19 +128,18 @@ class _Machine:
     def _act(self, step: StepState) -> StepState | None:
         match step.definition:
             case ActionStep() as action:
-                if action.if_ is not None and not self._holds(action.if_):
+                if action.if_ is not None and not self._known(cel.holds, action.if_):
                     step.status, step.completed_at = "skipped", self._now
                     step.details = f"Skipped: {action.if_} is false."
                     return self._advance(step)
                 self._start(step, action)
-                return self._after_run(step)
             case ConditionStep() as condition:
                 return self._choose(step, condition)
             case ApprovalStep() as approval:
                 return self._ask(step, approval)
             case ParallelStep() as parallel:
                 step.sub_tasks = self._sub_tasks(parallel)
-                return self._after_run(step)
+        return self._after_run(step)
 
     def _resume(self, step: StepState) -> StepState | None:
         """Go on where the run ended: at what was running, or after what is done (a person may have marked it)."""
@@ -172,8 +156,7 @@ class _Machine:
                 return None
             case "running":
                 return self._run_again(step)
-            case "pending":
-                return step
+        return step
 
     def _run_again(self, step: StepState) -> StepState | None:
         """Go on with a step that was running when its runner was killed."""
@@ -231,13 +214,9 @@ class _Machine:
 
     def _choose(self, step: StepState, condition: ConditionStep) -> StepState | None:
         for number, case in enumerate(condition.cases, 1):
-            if case.when is not None and not self._holds(case.when):
+            if case.when is not None and not self._known(cel.holds, case.when):
                 continue
-            scope = self._scope()
-            values = {
-                name: self._known(partial(evaluate, expression, scope), None)
-                for name, expression in (case.set or {}).items()
-            }
+            values = self._values(case.set, self._scope())
             self.instance.variables.update(values)
             details = f"Case {number} holds" + (f": {case.when}" if case.when else "")
             details += "".join(f"; {name} = {_shown(value)}" for name, value in values.items())
@@ -245,22 +224,21 @@ class _Machine:
             return self._done(step, f"{details}.", result, case.next)
         return self._done(step, "No case holds.", {"case": None, "when": None, "set": {}, "next": None})
 
-    def _holds(self, when: str) -> bool:
-        return self._known(partial(holds, when, self._scope()), False)
-
-    def _known(self, value: Callable[[], T], unknown: T) -> T:
-        """Give a value; in a simulation, ``unknown`` where it can't be had: it may hang on what a command gives."""
+    def _known(self, find: Callable[..., Any], text: str, scope: dict[str, Any] | None = None) -> Any:
+        """Evaluate a text; in a simulation None where it can't be: it may hang on what a command gives."""
         try:
-            return value()
+            return find(text, scope or self._scope())
         except ExpressionError:
             if not self.instance.is_simulated:
                 raise
-            return unknown
+            return None
+
+    def _values(self, expressions: Mapping[str, str], scope: dict[str, Any]) -> dict[str, Any]:
+        return {name: self._known(cel.evaluate, text, scope) for name, text in expressions.items()}
 
     def _ask(self, step: StepState, approval: ApprovalStep) -> StepState | None:
-        message = approval.message
-        if message:
-            step.details = self._known(partial(fill, message, self._scope()), message)
+        if approval.message:
+            step.details = self._known(cel.fill, approval.message) or approval.message
         if self.instance.is_simulated:
             return self._decide(step, Decided(step.id, is_approved=True, by="simulation"))
         step.status = self.instance.status = "waiting"
@@ -277,17 +255,16 @@ class _Machine:
 
     # --- what runs: an action itself, and each sub-task of a parallel step
 
-    def _start(self, step: StepState, work: WorkStep, index: int | None = None) -> bool:
+    def _start(self, step: StepState, work: WorkStep, task: int | None = None) -> bool:
         """Start a run; False where it has ended at once: its texts can't be filled in, or it is simulated."""
-        run = step if index is None else step.sub_tasks[index]
-        target = Target(step.id, index)
+        run, target = _run(step, task), Target(step.id, task)
         run.status, run.attempts = "running", run.attempts + 1
         run.started_at = run.started_at or self._now
         if self.instance.is_simulated:
             what = " ".join(work.run) if isinstance(work.run, list) else work.run or work.uses
             result: dict[str, Any] = {} if work.uses else {"exit_code": 0, "stdout": "", "stderr": ""}
             details = f"Simulated, not run: {_shown(what)}"
-            self._run_ended(step, run, Finished(target, is_success=True, details=details, result=result))
+            self._run_ended(step, Finished(target, is_success=True, details=details, result=result))
             return False
         try:
             self.jobs.append(_job(target, work, self._scope(run, work)))
@@ -296,8 +273,8 @@ class _Machine:
             return False
         return True
 
-    def _run_ended(self, step: StepState, run: Run, event: Finished) -> None:
-        work = step.definition
+    def _run_ended(self, step: StepState, event: Finished) -> None:
+        work, run = step.definition, _run(step, event.target.task)
         if not isinstance(work, WorkStep):
             return
         run.result, run.details = dict(event.result), event.details
@@ -309,21 +286,15 @@ class _Machine:
         run.status, run.completed_at = "failed", self._now
         if not event.is_success:
             return
-        scope = {"stdout": "", "exit_code": 0, **event.result, "result": event.result}
-        scope = self._scope(run, work) | {name: scope[name] for name in OUTPUT_SCOPE}
+        output = {"stdout": "", "exit_code": 0, **event.result, "result": event.result}
+        scope = self._scope(run, work) | {name: output[name] for name in cel.OUTPUT_SCOPE}
         try:
-            outputs = {
-                name: self._known(partial(evaluate, expression, scope), None)
-                for name, expression in (work.outputs or {}).items()
-            }
+            outputs = self._values(work.outputs, scope)
         except ExpressionError as error:
             run.details = str(error)
             return
         run.status = "completed"
-        if isinstance(run, SubTask):
-            run.outputs = outputs
-        else:
-            self.instance.variables.update(outputs)
+        (run.outputs if isinstance(run, SubTask) else self.instance.variables).update(outputs)
 
     def _after_run(self, step: StepState) -> StepState | None:
         """Go on where all runs of a step have ended, and start those of its sub-tasks for which there is room."""
@@ -335,7 +306,7 @@ class _Machine:
         return self._advance(step) if step.status == "completed" else self._fail(step, step.details or "")
 
     def _sub_tasks(self, work: ParallelStep) -> list[SubTask]:
-        value: Any = self._known(partial(evaluate, work.foreach, self._scope()), None)
+        value = self._known(cel.evaluate, work.foreach)
         if value is None and self.instance.is_simulated:
             value = []
         if not isinstance(value, list):
@@ -355,20 +326,21 @@ class _Machine:
         if failed:
             names = ", ".join(failed[:10])
             return self._fail(step, f"{len(failed)} of {len(tasks)} failed: {names}", result)
-        for name in work.outputs or ():
+        for name in work.outputs:
             self.instance.variables[name] = [task.outputs.get(name) for task in tasks]
         return self._done(step, f"{len(tasks)} of {len(tasks)} completed.", result)
 
     def _scope(self, run: Run | None = None, work: WorkStep | None = None) -> dict[str, Any]:
         """Give what an expression sees: ``params``, ``variables`` and ``steps``, and a sub-task's element."""
-        element = {work.as_: run.item} if isinstance(run, SubTask) and isinstance(work, ParallelStep) else {}
         steps = {step.id: {"status": step.status, "result": step.result} for step in self.instance.steps}
-        return {
-            "params": self.instance.params,
-            "variables": self.instance.variables,
-            "steps": steps,
-            **element,
-        }
+        scope = {"params": self.instance.params, "variables": self.instance.variables, "steps": steps}
+        if isinstance(run, SubTask) and isinstance(work, ParallelStep):
+            scope[work.as_] = run.item
+        return scope
+
+
+def _run(step: StepState, task: int | None) -> Run:
+    return step if task is None else step.sub_tasks[task]
 
 
 def _job(target: Target, work: WorkStep, scope: dict[str, Any]) -> Job:
@@ -376,17 +348,17 @@ def _job(target: Target, work: WorkStep, scope: dict[str, Any]) -> Job:
     command: str | tuple[str, ...] | None = None
     values: dict[str, str] = {}
     if isinstance(work.run, str):
-        command, values = fill_shell(work.run, scope)
+        command, values = cel.fill_shell(work.run, scope)
     elif work.run is not None:
-        command = tuple(fill(argument, scope) for argument in work.run)
+        command = tuple(cel.fill(argument, scope) for argument in work.run)
     return Job(
         target,
         command=command,
-        env={name: fill(value, scope) for name, value in (work.env or {}).items()} | values,
-        cwd=None if work.cwd is None else fill(work.cwd, scope),
+        env={name: cel.fill(value, scope) for name, value in work.env.items()} | values,
+        cwd=None if work.cwd is None else cel.fill(work.cwd, scope),
         timeout_seconds=work.timeout_seconds,
         operation=work.uses,
-        request=fill_tree(work.with_ or {}, scope),
+        request=cel.fill_tree(work.with_, scope),
     )
 
 

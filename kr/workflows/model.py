@@ -42,10 +42,9 @@ DEFAULT_ELEMENT = "item"
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=100)]
 _StepId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$", max_length=100)]
 _FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
-_Line = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500, pattern=r"^[^\r\n]*$")
-]
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 _Text = Annotated[str, StringConstraints(min_length=1)]
+_Arguments = Annotated[list[str], Field(min_length=1)]
 _Cel = Annotated[str, StringConstraints(min_length=1), Field(description="A CEL expression.")]
 
 
@@ -73,35 +72,28 @@ class Parameter(_Part):
             return value
         if info.field_name == "enum":
             return [read_value(item, kind) for item in value]
-        read = read_value(value, kind)
-        allowed = info.data.get("enum")
+        read, allowed = read_value(value, kind), info.data.get("enum")
         if allowed is not None and read not in allowed:
-            raise ValueError(f"must be one of enum: {', '.join(map(as_text, allowed))}")
+            raise ValueError(f"must be one of {', '.join(map(as_text, allowed))} (enum)")
         return read
 
 
 class _Step(_Part):
     id: _StepId
     name: _Line
-    next: _StepId | None = Field(
-        None, description="The step that follows; `end` ends. Default: the next in the list."
-    )
+    next: _StepId | None = Field(None, description="The step that follows; `end` ends the workflow.")
 
 
 class _Work(_Part):
     """What an action does, and a parallel step for each element."""
 
-    run: _Text | Annotated[list[str], Field(min_length=1)] | None = Field(
-        None, description="A shell command, or a list of arguments (no shell)."
-    )
+    run: _Text | _Arguments | None = Field(None, description="A shell command, or a list of arguments.")
     uses: Operation | None = Field(None, description="One of kr's own operations.")
-    with_: dict[str, Any] | None = Field(None, alias="with", description="The operation's request.")
-    outputs: dict[_Name, _Cel] | None = Field(
-        None, description="Variable: CEL over stdout, exit_code and result."
-    )
+    with_: dict[str, Any] = Field({}, alias="with", description="The operation's request.")
+    outputs: dict[_Name, _Cel] = Field({}, description="Variable: CEL over stdout, exit_code and result.")
     timeout_seconds: Annotated[float, Field(gt=0, le=604_800)] | None = None
     retries: Annotated[int, Field(ge=0, le=100)] = 0
-    env: dict[str, str] | None = None
+    env: dict[str, str] = {}
     cwd: _Text | None = None
     on_interrupt: Literal["retry", "fail"] = "retry"
 
@@ -117,7 +109,7 @@ class Case(_Part):
     """One way out of a condition; without ``when`` it always holds."""
 
     when: _Cel | None = None
-    set: dict[_Name, _Cel] | None = None
+    set: dict[_Name, _Cel] = {}
     next: _StepId | None = None
 
 
@@ -168,6 +160,42 @@ def template_schema() -> dict[str, Any]:
     }
 
 
+IS_REQUIRED = "is required"
+_SENTENCES = {
+    IS_REQUIRED: "missing",
+    "there is no such key here": "extra_forbidden",
+    "must be a text": "string_type",
+    "must be a name of letters, digits and _": "string_pattern_mismatch",
+    "must not be empty": "string_too_short too_short",
+    "must have {max_length} characters at most": "string_too_long",
+    "must be a whole number": "int_type int_parsing int_from_float int_parsing_size",
+    "must be a number": "float_type float_parsing finite_number",
+    "must be more than {gt}": "greater_than",
+    "must be {ge} or more": "greater_than_equal",
+    "must be {le} or less": "less_than_equal",
+    "must be true or false": "bool_type bool_parsing",
+    "must be a list": "list_type",
+    "must be a mapping": "dict_type model_type model_attributes_type",
+    "must be one of {expected}": "literal_error",
+    "needs a type: action, condition, approval or parallel": "union_tag_not_found",
+    "type must be one of {expected_tags}, not '{tag}'": "union_tag_invalid",
+    "the state is broken: {error}": "json_invalid",
+    "{error}": "value_error",
+}
+"""What is told of Pydantic's kinds of errors."""
+
+
+def problems_of(error: ValidationError) -> list[tuple[tuple[str | int, ...], str]]:
+    """Say what is wrong: the path of each mistake, and a sentence without a subject that says what is allowed."""
+    sentences = {kind: sentence for sentence, kinds in _SENTENCES.items() for kind in kinds.split()}
+    problems = []
+    for one in error.errors(include_url=False, include_input=False):
+        sentence = sentences.get(one["type"])
+        message = one["msg"] if sentence is None else sentence.format(**one.get("ctx", {}))
+        problems.append((one["loc"], message))
+    return problems
+
+
 # --- values of parameters
 
 _KINDS: dict[ParameterType, TypeAdapter[Any]] = {
@@ -192,7 +220,7 @@ def read_value(value: Any, kind: ParameterType) -> Any:
             value = from_json(value, allow_inf_nan=False)
         return _KINDS[kind].validate_python(value)
     except ValidationError as exc:
-        raise ValueError(exc.errors()[0]["msg"]) from exc
+        raise ValueError(problems_of(exc)[0][1]) from exc
 
 
 def given_values(
@@ -212,16 +240,14 @@ def given_values(
         try:
             value = Parameter(**parameter.model_dump() | written).default
         except ValidationError as exc:
-            problem = exc.errors()[0]["msg"].removeprefix("Value error, ")
-            problems.append(f"{name} ({parameter.type}): {problem}")
+            problems.append(f"{name} ({parameter.type}): {problems_of(exc)[0][1]}")
             continue
-        is_empty = value in (None, [], {}) or (isinstance(value, str) and not value.strip())
-        is_free = parameter.type == "string" and not parameter.enum
-        if parameter.required and is_empty and is_simulated and is_free:
+        if parameter.required and (value in (None, [], {}) or not str(value).strip()):
+            is_free = parameter.type == "string" and not parameter.enum
             value = f"<{name}>"
-        elif parameter.required and is_empty:
-            about = f" ({parameter.description})" if parameter.description else ""
-            problems.append(f"{name}: is required{about}; say --set {name}=…")
+            if not (is_simulated and is_free):
+                about = f" ({parameter.description})" if parameter.description else ""
+                problems.append(f"{name}: is required{about}; say --set {name}=…")
         values[name] = value
     return values, problems
 
@@ -275,7 +301,7 @@ class StepState(Run):
 
     @field_serializer("definition")
     def _as_written(self, definition: BaseModel) -> dict[str, Any]:
-        return definition.model_dump(by_alias=True, exclude_none=True)
+        return definition.model_dump(by_alias=True, exclude_defaults=True)
 
 
 class Instance(_State):
@@ -301,13 +327,6 @@ class Instance(_State):
     def step(self, step_id: str | None) -> StepState | None:
         """Find a step by its id."""
         return next((step for step in self.steps if step.id == step_id), None)
-
-    def run_of(self, target: Target) -> Run | None:
-        """Find what a command belongs to."""
-        step = self.step(target.step_id)
-        if step is None or target.task is None:
-            return step
-        return step.sub_tasks[target.task] if 0 <= target.task < len(step.sub_tasks) else None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

@@ -4,8 +4,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
+from kr.guard import mask_secrets
 from kr.text import fenced, one_line, strip_invisible
 from kr.times import parse_time
 from kr.workflows.expressions import as_text
@@ -34,21 +36,29 @@ def render_report(instance: Instance) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def duration(started: str | None, ended: str | None) -> str:
+def masked(value: Any, name: str = "") -> Any:
+    """Return nested plain data with ``<secret>`` in place of secrets: what is named like one, and what looks like one."""
+    if isinstance(value, dict):  # a session_id is named like a secret, and is none
+        return {key: masked(it, "" if key == "session_id" else key) for key, it in value.items()}
+    if isinstance(value, list):
+        return [masked(it, name) for it in value]
+    if not isinstance(value, str):
+        return value
+    return mask_secrets(f"{name}: {value}").removeprefix(f"{name}: ")
+
+
+def _duration(started: str | None, ended: str | None) -> str:
     """Say how long something took; a dash where it has not ended."""
     begin, end = parse_time(started or ""), parse_time(ended or "")
     if begin is None or end is None:
         return "–"
     seconds = max((end - begin).total_seconds(), 0.0)
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def _header(instance: Instance) -> list[str]:
     numbers = Counter[str](step.status for step in instance.steps)
+    params = masked(instance.params)
     facts = {
         "Workflow": instance.workflow_id,
         "Template": instance.template_ref,
@@ -57,10 +67,10 @@ def _header(instance: Instance) -> list[str]:
         "Status": instance.status,
         "Started": instance.started_at,
         "Ended": instance.completed_at,
-        "Duration": duration(instance.started_at, instance.completed_at),
+        "Duration": _duration(instance.started_at, instance.completed_at),
         "Steps": ", ".join(f"{numbers[status]} {status}" for status in _MARKS if status in numbers),
         "Path": " → ".join(instance.path) or None,
-        **{f"Parameter {name}": value for name, value in instance.params.items()},
+        **{f"Parameter {name}": value for name, value in params.items()},
     }
     return [
         f"# Workflow report: {_cell(instance.template_id)}",
@@ -71,9 +81,8 @@ def _header(instance: Instance) -> list[str]:
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Lay out rows; no line where there is no row."""
     lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
-    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *lines] if lines else []
+    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *lines]
 
 
 def _status(run: Run) -> str:
@@ -83,8 +92,8 @@ def _status(run: Run) -> str:
 
 
 def _row(run: Run, name: str) -> Sequence[object]:
-    took = duration(run.started_at, run.completed_at)
-    return name, run.type, _status(run), run.started_at, took, run.details
+    took = _duration(run.started_at, run.completed_at)
+    return name, run.type, _status(run), run.started_at, took, masked(run.details)
 
 
 def _results(instance: Instance) -> Iterator[str]:
@@ -98,7 +107,7 @@ def _results(instance: Instance) -> Iterator[str]:
 
 def _block(value: Any) -> str:
     """Show a value as JSON in a fence that nothing in it can close."""
-    text = strip_invisible(json.dumps(value, ensure_ascii=False, indent=2))
+    text = strip_invisible(json.dumps(masked(value), ensure_ascii=False, indent=2))
     if len(text) > _LONGEST_RESULT:
         text = f"{text[:_LONGEST_RESULT]}\n… cut: the state file has {len(text):,} characters of it"
     return fenced(text, "json")

@@ -7,26 +7,29 @@ Each command runs in a process group of its own, with bounded output. It ends wi
 killed: beside it a shell waits for the end of a pipe that the runner holds open, and then kills the group.
 """
 
+import json
 import os
 import queue
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from kr.cancellation import Cancellation, Cancelled, on_cancel
-from kr.errors import KrError
-from kr.text import one_line
+from kr.errors import KrError, StoreBusy, WorkflowError
+from kr.store.files import file_lock, sync_folder, write_new
+from kr.text import one_line, show_path
 from kr.times import to_text
-from kr.workflows.files import write_state
 from kr.workflows.machine import handle
-from kr.workflows.model import Event, Finished, Instance, Job, Target
+from kr.workflows.model import ENDED, Event, Finished, Instance, Job, Target, problems_of
 
 OnChange = Callable[[Instance], None]
 Perform = Callable[[Job, Instance], Finished]
@@ -188,3 +191,55 @@ def _tail(path: Path) -> bytes:
 
 def _last_line(text: str) -> str:
     return one_line(next((line for line in reversed(text.splitlines()) if line.strip()), ""))
+
+
+# --- the state
+
+
+def read_state(path: Path) -> Instance:
+    """Read an instance. Raises ``WorkflowError`` that names what is wrong, in broken JSON by line and column."""
+    try:
+        return Instance.model_validate_json(path.read_bytes())
+    except FileNotFoundError as exc:
+        raise WorkflowError(f"{path}: there is no such state file; kr workflow start makes one") from exc
+    except OSError as exc:
+        raise WorkflowError(f"{path}: can't be read: {exc.strerror}") from exc
+    except ValidationError as exc:
+        where, problem = problems_of(exc)[0]
+        raise WorkflowError(": ".join(filter(None, (str(path), show_path(where), problem)))) from exc
+
+
+def write_state(path: Path, instance: Instance) -> None:
+    """Put the instance in the file's place in one step, synced. Raises ``WorkflowError``."""
+    fresh = path.with_name(f".{path.name}.new")  # the runner alone writes it
+    text = json.dumps(instance.model_dump(by_alias=True), ensure_ascii=False, indent=2)
+    try:
+        write_new(fresh, text.encode("utf-8", "replace") + b"\n")
+        fresh.replace(path)
+        sync_folder(path.parent)
+    except OSError as exc:
+        raise WorkflowError(f"{path}: can't be written: {exc.strerror}") from exc
+
+
+@contextmanager
+def only_runner(path: Path) -> Iterator[None]:
+    """Be the one that changes a state file; a killed one's lock is free at once. Raises ``WorkflowError``."""
+    try:
+        with file_lock(path.with_name(f".{path.name}.lock"), timeout=0):
+            yield
+    except StoreBusy as exc:
+        raise WorkflowError(f"{path}: another process runs this workflow") from exc
+
+
+def make_room(path: Path) -> Path | None:
+    """Move an ended instance out of the way of a new one, to a file of its ``workflow_id``; gives that file.
+
+    Raises ``WorkflowError`` for one that has not ended, or that can't be read: nothing is overwritten.
+    """
+    if not path.exists():
+        return None
+    ended = read_state(path)
+    if ended.status not in ENDED:
+        how = "go on with it (kr workflow status says how), or name another file with --state"
+        raise WorkflowError(f"{path}: {ended.workflow_id} is {ended.status} and has not ended; {how}")
+    return path.rename(path.with_name(f"{ended.workflow_id}.json"))

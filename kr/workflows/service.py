@@ -1,10 +1,13 @@
-"""The operations of ``kr workflow``: over templates, state files, and the rows in the database (rule 9)."""
+"""The operations of ``kr workflow``: over templates, which are looked for by name, state files, and rows in the database (rule 9)."""
 
 import logging
+import os
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,19 +18,8 @@ from kr.models import to_plain
 from kr.store import ledger
 from kr.store.files import write_new
 from kr.times import to_text
-from kr.workflows.files import (
-    DEFAULT_NAME,
-    find_template,
-    make_room,
-    only_runner,
-    read_state,
-    shipped_folder,
-    shipped_names,
-    write_state,
-)
 from kr.workflows.model import (
     Begin,
-    Decided,
     Event,
     Finished,
     Instance,
@@ -37,7 +29,7 @@ from kr.workflows.model import (
     new_instance,
 )
 from kr.workflows.report import render_report
-from kr.workflows.runner import OnChange, Runner
+from kr.workflows.runner import OnChange, Runner, make_room, only_runner, read_state, write_state
 from kr.workflows.template import Problem, read_template
 
 if TYPE_CHECKING:
@@ -45,6 +37,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+DEFAULT_NAME = "workflow_state.json"
+FOLDER = Path("knowledge") / "workflow" / "templates"
+_PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages"})
+_MOST_FOLDERS = 50_000
+_TEMPLATE_ID = re.compile(rb"^template_id\s*:", re.MULTILINE)
 _INJECT = ("phase", "framework", "query", "files")
 _MOST_LESSONS = 100
 _COLUMNS = {
@@ -64,7 +61,7 @@ class Workflows:
     """The operations over one project. Paths are relative to the app's working directory."""
 
     app: "App"
-    on_change: OnChange | None = None
+    on_change: OnChange = lambda _: None
     _is_store_away: bool = field(default=False, init=False)
 
     def validate(self, name: str) -> dict[str, Any]:
@@ -77,13 +74,7 @@ class Workflows:
         }
 
     def start(
-        self,
-        name: str,
-        given: Mapping[str, str],
-        *,
-        state: Path | None,
-        simulate: bool = False,
-        run: bool = True,
+        self, name: str, given: Mapping[str, str], *, state: Path | None, simulate: bool, run: bool
     ) -> Instance:
         """Make an instance of a template, and run it. Raises ``WorkflowError``."""
         path, template, mistakes = self._read(name)
@@ -109,38 +100,36 @@ class Workflows:
             self._changed(file, instance)
             return self._run(file, instance, Begin()) if run else instance
 
-    def run(self, *, state: Path | None, retry: bool = False) -> Instance:
-        """Go on with an instance where it ended, was stopped or killed. Raises ``WorkflowError``."""
-        with self._held(state) as (file, instance):
-            return self._run(file, instance, Begin(retry=retry))
-
-    def decide(self, step_id: str, *, is_approved: bool, by: str, note: str, state: Path | None) -> Instance:
-        """Approve the step that waits, and go on; or reject it. Raises ``WorkflowError``."""
-        with self._held(state) as (file, instance):
-            return self._run(file, instance, Decided(step_id, is_approved=is_approved, by=by, note=note))
+    def take(self, state: Path | None, event: Event) -> Instance:
+        """Go on with an instance (``Begin``), or decide on its step that waits (``Decided``). Raises ``WorkflowError``."""
+        file = self._file(state)
+        read_state(file)  # a lock file would be left where there is nothing to lock
+        with only_runner(file):
+            instance = read_state(file)
+            self.on_change(instance)
+            return self._run(file, instance, event)
 
     def instance(self, state: Path | None) -> Instance:
         """Read an instance as it stands. Raises ``WorkflowError``."""
         return read_state(self._file(state))
 
-    def report(self, *, state: Path | None, output: Path | None) -> Path:
-        """Write the report; by default beside the state, named for the template. Raises ``WorkflowError``."""
+    def report(self, state: Path | None) -> Path:
+        """Write the report beside the state, named for the template, or for a state file of another name.
+
+        Raises ``WorkflowError``.
+        """
         file = self._file(state)
         instance = read_state(file)
-        content = render_report(instance).encode(errors="replace")
-        target = file.with_name(f"{instance.template_id}_report.md")
+        name = instance.template_id if file.name == DEFAULT_NAME else file.stem
+        target = file.with_name(f"{name}_report.md")
         try:
-            if output is None:
-                write_new(target, content)
-            else:
-                target = self.app.cwd / output
-                target.write_bytes(content)
+            write_new(target, render_report(instance).encode(errors="replace"))
         except OSError as exc:
             raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
         self._changed(file, instance)  # who was killed behind the last state has left its row as it was
         return target
 
-    def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
+    def rows(self, limit: int) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first."""
         with self.app.store.read() as tx:
             return ledger.workflows(tx, limit)
@@ -156,17 +145,6 @@ class Workflows:
         path = self.app.cwd / (state or DEFAULT_NAME)
         return path.parent.resolve() / path.name  # what is written takes the place of a link
 
-    @contextmanager
-    def _held(self, state: Path | None) -> Iterator[tuple[Path, Instance]]:
-        """Be the one that changes an instance."""
-        file = self._file(state)
-        read_state(file)  # a lock file would be left where there is nothing to lock
-        with only_runner(file):
-            instance = read_state(file)
-            if self.on_change is not None:
-                self.on_change(instance)
-            yield file, instance
-
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         runner = Runner(
             file,
@@ -178,8 +156,7 @@ class Workflows:
         return runner.run(instance, event)
 
     def _changed(self, file: Path, instance: Instance) -> None:
-        if self.on_change is not None:
-            self.on_change(instance)
+        self.on_change(instance)
         self._list(file, instance)
 
     def _list(self, file: Path, instance: Instance) -> None:
@@ -239,3 +216,57 @@ def _limit(request: Mapping[str, Any], default: int) -> int:
     if not value.isdecimal():
         raise WorkflowError(f"with.limit: must be a whole number, not {value}")
     return int(value)
+
+
+# --- templates
+
+
+def find_template(name: str, cwd: Path) -> Path:
+    """Find a template by name, or by path. Raises ``WorkflowError`` that lists where it looked."""
+    path = cwd / name
+    if "/" in name or (path.suffix and path.is_file()):
+        if path.is_file():
+            return path.absolute()
+        raise WorkflowError(f"{path}: there is no such template")
+    file_name = name if name.endswith(".md") else f"{name}.md"
+    near = cwd / FOLDER / file_name
+    if near.is_file():
+        return near.absolute()
+    for path in (*sorted(_below(cwd, file_name), key=_rank), shipped_folder() / file_name):
+        # docs/deployment.md is somebody's page, and must not hide the template of that name
+        if path.is_file() and (_is_in_templates(path) or _TEMPLATE_ID.search(path.read_bytes())):
+            return path.absolute()
+    looked = [
+        str(near),
+        f"{FOLDER} in the folders below {cwd}",
+        f"{file_name} with a template_id anywhere below {cwd}",
+        f"what kr ships: {', '.join(shipped_names())}",
+    ]
+    raise WorkflowError(f"there is no template {name}; looked for it in:\n  " + "\n  ".join(looked))
+
+
+def shipped_folder() -> Path:
+    """Give the folder of the templates that kr ships."""
+    return Path(str(resources.files("kr.workflows").joinpath("templates")))
+
+
+def shipped_names() -> list[str]:
+    """Name the templates that kr ships."""
+    return sorted(path.stem for path in shipped_folder().glob("*.md"))
+
+
+def _below(top: Path, file_name: str) -> Iterator[Path]:
+    """Find the files of a name, but for hidden folders and those of installed packages."""
+    for folder, names, files in islice(os.walk(top), _MOST_FOLDERS):
+        names[:] = [name for name in names if not name.startswith(".") and name not in _PASSED_OVER]
+        if file_name in files:
+            yield Path(folder, file_name)
+
+
+def _is_in_templates(path: Path) -> bool:
+    return path.parent.parts[-3:] == FOLDER.parts
+
+
+def _rank(path: Path) -> tuple[bool, int, Path]:
+    """Put folders of templates first, then what is nearest."""
+    return not _is_in_templates(path), len(path.parts), path

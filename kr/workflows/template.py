@@ -22,7 +22,7 @@ from kr.workflows.expressions import (
     members,
     require_words,
 )
-from kr.workflows.model import DEFAULT_ELEMENT, END, Template
+from kr.workflows.model import DEFAULT_ELEMENT, END, IS_REQUIRED, Template, problems_of
 from kr.yaml_io import Place, read_yaml
 
 # The second block may go on where the first one ends.
@@ -81,7 +81,7 @@ def _read(text: str) -> tuple[Template | None, list[Problem]]:
     try:
         template = Template.model_validate(content)
     except ValidationError as exc:
-        errors = [_found(error, places) for error in exc.errors(include_url=False, include_input=False)]
+        errors = [(_path(where, problem, places), problem) for where, problem in problems_of(exc)]
         found += dict(reversed(errors)).items()  # of a union, each part complains: the first is told
     problems = {Problem(_line(path, places), show_path(path), message) for path, message in found}
     return None if problems else template, sorted(problems)
@@ -109,14 +109,12 @@ def _yaml_of(text: str, *, with_steps: bool = True) -> str:
     return kept
 
 
-def _found(error: Mapping[str, Any], places: Mapping[KeyPath, Place]) -> Found:
-    """Give the path of the model's error, without the parts that name types, and its sentence."""
+def _path(where: KeyPath, problem: str, places: Mapping[KeyPath, Place]) -> KeyPath:
+    """Give the path of a mistake, without the parts that name types."""
     path: KeyPath = ()
-    for key in error["loc"]:
+    for key in where:
         path = (*path, key) if (*path, key) in places else path
-    if error["type"] == "missing":
-        path = (*path, error["loc"][-1])
-    return path, error["msg"].removeprefix("Value error, ")
+    return (*path, where[-1]) if problem == IS_REQUIRED else path
 
 
 def _line(path: KeyPath, places: Mapping[KeyPath, Place]) -> int:

@@ -13,12 +13,8 @@ from tests.support.program import Project
     "arguments",
     [
         ["--help"],
-        ["-h"],
-        ["--version"],
         ["entries", "--help"],
-        ["entries", "list", "-h"],
         ["completion", "bash"],
-        ["completion", "fish"],
         ["stats"],
     ],
     ids=" ".join,

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.errors import UnknownEntry
 from kr.store import saving
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -42,28 +41,10 @@ def test_what_was_rated_wrong_is_listed_as_withdrawn(project: Project) -> None:
     assert [row["status"] for row in answer(project, "search", "slots")["entries"]] == ["withdrawn"]
 
 
-def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
-    project = Project(tmp_path / "nothing")
-    with project.app() as app:
-        assert app.catalog.page()["entries"] == app.catalog.search("slots") == app.catalog.archive() == []
-        assert app.warm() == []
-        for look in (
-            app.catalog.entry,
-            app.catalog.history,
-            app.catalog.restore,
-            lambda name: app.catalog.revision(name, 1),
-            lambda name: app.catalog.restore_revision(name, 1),
-            lambda name: app.catalog.remove([name]),
-        ):
-            with pytest.raises(UnknownEntry, match='no entry has the id "vue-slots"'):
-                look("vue-slots")
-    assert not project.base.exists()
-
-
 def test_every_command_in_every_format(project: Project) -> None:
     rows = answer(project, "entries", "list")
     assert [row["id"] for row in rows] == ["vue-virtual-scrolling", "vue-slots"]
-    assert all("question" in row for row in rows)
+    assert all("question" in row and row["origin"] for row in rows)
     as_json = project.run("--format", "json", "entries", "show", "vue-slots", "--report")
     assert json.loads(as_json.stdout)["report"].startswith("# two")
     between = project.run("--format", "json", "search", "scroll")
@@ -196,6 +177,7 @@ def test_a_wide_terminal_shows_lists_as_tables_and_a_narrow_one_as_paragraphs(pr
         "question",
         "framework",
         "version",
+        "origin",
         "status",
         "confidence",
         "last",

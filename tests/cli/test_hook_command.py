@@ -69,10 +69,6 @@ def test_a_session_without_a_phase_develops(project: Project) -> None:
         done = hook(project, "SessionStart", **more)
         assert "dev-execution phase warnings" in done.stdout.decode()
         assert (b"no-such-phase" in done.stderr) == ("phase" in more)
-    error = "Exit code 1\nModuleNotFoundError: No module named 'orjson'"
-    hook(project, "PostToolUseFailure", error=error, tool_name="Bash", session_id="a\ud800")
-    assert "[dev-execution, python]" in lessons(project)[-1]
-    assert "orjson" in lessons(project)[-1]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +170,6 @@ _HEAVY = {"sqlalchemy", "pydantic", "mcp", "httpx", "alembic"}
     "event",
     [
         {"hook_event_name": "PostToolUseFailure", "error": "e", "is_interrupt": True},
-        {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1"},
         {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1\nnothing found there"},
         {"hook_event_name": "SubagentStart", "agent_type": "dev"},
         {"hook_event_name": "SubagentStop", "agent_type": "dev", "last_assistant_message": "Done."},

@@ -54,21 +54,6 @@ def test_init_makes_a_project_of_an_empty_folder(empty: Project) -> None:
     assert made(empty.root) == [".kr", "kr.yaml"]
 
 
-def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    (project.root / "kr.yaml").unlink()
-    done = project.run("init")
-    assert done.stderr == b""
-    first = yaml.safe_load(done.stdout)
-    assert [item["state"] for item in first["files"]] == ["created", "created"]
-    text = (project.root / "kr.yaml").read_text()
-    second = yaml.safe_load(project.run("init").stdout)
-    assert [item["state"] for item in second["files"]] == ["exists", "exists"]
-    assert (project.root / "kr.yaml").read_text() == text
-    answer = project.ask(request())
-    assert "persona_load_failed: using lean persona" not in answer["results"]["degradation_notes"]
-
-
 @pytest.mark.parametrize(
     ("before", "after", "state"),
     [

