@@ -111,7 +111,7 @@ class RateResults:
     confidence: Confidence
     origin: Origin
     withdrawn: bool
-    note: str | None
+    note: str | None = None
 
 
 def cleaned(finding: Finding) -> Finding:
@@ -150,26 +150,15 @@ def render_finding(finding: Finding, query: Query, by: Writer, confidence: Confi
 
 
 def _of_parts(finding: Finding) -> dict[str, str]:
-    first, rest = _first_paragraph(finding.answer.strip("\n"))
-    if first.lstrip().startswith(("```", "~~~")):
-        first, rest = finding.question, finding.answer
-    code = fenced(finding.code) if finding.code else ""
+    first, *rest = re.split(r"\n\n|\n(?= *(?:```|~~~))", finding.answer.strip("\n"), maxsplit=1)
+    if first.lstrip().startswith(("```", "~~~")):  # a block of code stays whole
+        first, rest = finding.question, [finding.answer]
     return {
         report.SUMMARY: first,
-        report.DETAILS: rest.strip("\n"),
-        report.CODE: code,
+        report.DETAILS: "".join(rest).strip("\n"),
+        report.CODE: fenced(finding.code) if finding.code else "",
         report.CAVEATS: finding.caveats or "",
     }
-
-
-def _first_paragraph(text: str) -> tuple[str, str]:
-    """Split behind the first paragraph; a block of code in it goes along as a whole."""
-    fence, lines = "", text.splitlines()
-    for at, line in enumerate(lines):
-        fence = fence_after(line, fence)
-        if not fence and not line.strip():
-            return "\n".join(lines[:at]), "\n".join(lines[at + 1 :])
-    return text, ""
 
 
 def _of_report(finding: Finding) -> dict[str, str] | None:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from kr.research.service import ResearchService
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_HELD = ("id", "at", "framework", "question", "reasons", "written_by")
 HELD = "held-"
 """How the ids of findings that wait begin, where somebody saved them; lessons have others, and so has what stood in an edited file (``HELD_FILE``)."""
 
@@ -339,7 +340,8 @@ def _words_of(*texts: str) -> set[str]:
 
 
 def _held_item(held: Row) -> dict[str, Any]:
-    return {"finding": held["request"], **{name: it for name, it in held.items() if name != "request"}}
+    shown = held | {"finding": held["request"], "reasons": [*held["reasons"]]}
+    return {name: shown[name] for name in ("finding", *_HELD)}
 
 
 def _wrong_item(tx: Transaction, entry: Entry, ratings: Ratings) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from kr.models import (
 )
 from kr.packages import find_dependencies, package_aliases
 from kr.packages.installed import find_installed
-from kr.report import INSTALLED_DOCS_LAST
+from kr.report import INSTALLED_DOCS_LAST, is_by_hand
 from kr.research.chain import Chain, lease
 from kr.research.decide import Lookup
 from kr.research.llm import Author, choose
@@ -122,7 +122,7 @@ def _answer(run: ResearchRun, found: Lookup, chain: Chain, report: Report, saved
         is_written=saved is not None,
         has_budget_ended=chain.ended == "budget",
     )
-    entry, text = found.entry, report.text
+    text = report.text
     results = ResearchResults(
         confidence=report.confidence,
         sources_consulted=chain.attempts,
@@ -141,7 +141,7 @@ def _answer(run: ResearchRun, found: Lookup, chain: Chain, report: Report, saved
             lru_evicted=saved.lru_evicted,
             auto_archived=saved.auto_archived,
         )
-    elif entry is not None and entry.is_written and report.origin == "baseline" and found.report:
+    elif report.origin == "baseline" and found.report and _is_by_hand(found):
         # Nobody's words are overwritten: the stale finding is given as it stands.
         results, text = replace(found.results, sources_consulted=chain.attempts), found.report
     if status in ("degraded", "budget-exhausted") and not results.related:
@@ -197,13 +197,17 @@ def _repository(run: ResearchRun) -> str | None:
     return next((package.repository for package in found if package.repository), None)
 
 
+def _is_by_hand(found: Lookup) -> bool:
+    """Whether somebody wrote the text of an entry: nothing takes its place, and nothing is written into it."""
+    return found.entry is not None and (found.entry.is_written or is_by_hand(found.report or ""))
+
+
 # --- steps 7 and 8
 
 
 def _save(run: ResearchRun, found: Lookup, report: Report) -> Saved | None:
     """Write and index the report; None where it is not kept. A failure is noted and degrades the answer."""
-    is_of_finding = found.entry is not None and found.entry.is_written
-    if not run.can_write or (report.origin == "baseline" and is_of_finding):
+    if not run.can_write or (report.origin == "baseline" and _is_by_hand(found)):
         return None
     query, now = run.query, run.clock()
     asked = "\n".join((query.framework, query.topic, query.question, *query.tags))

@@ -18,7 +18,6 @@ from kr.report import (
     CAVEATS,
     CODE,
     DETAILS,
-    HEADER,
     STALE_MARK,
     SUMMARY,
     Block,
@@ -26,7 +25,6 @@ from kr.report import (
     fence,
     parse_report,
     plain_line,
-    read_date,
     render,
     render_report,
     safe_url,
@@ -34,7 +32,7 @@ from kr.report import (
     title_of,
 )
 from kr.sources.base import Answer, Passage, kind_of
-from kr.text import beginning, search_words, strip_invisible, tokens_of
+from kr.text import beginning, fit, search_words, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
 _AT_LENGTH = 2
@@ -45,8 +43,6 @@ _EXAMPLES = 0.25  # of the room, for whole examples
 _EXAMPLES_FROM = 6  # passages
 _LEAST = 120  # characters: a passage that has less room says nothing
 _MOST_NEAREST = 8
-_LONGEST_CARRIED = 64_000
-"""Characters of an older report: quoted and escaped they stay under 256 KiB."""
 _NO_CODE = "No code examples were found."
 _NEAREST = "Nothing that was found has the rare words of the question. The nearest symbols and pages:"
 _NAME = re.compile(r"[\w.@/$:-]+")
@@ -55,7 +51,7 @@ _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``text`` ends with a newline; it is at most 256 KiB in UTF-8 where an older report is carried over."""
+    """What is saved and answered; ``text`` ends with a newline."""
 
     text: str
     confidence: Confidence
@@ -152,7 +148,12 @@ class _Excerpt:
         best = self._pieces[0]
         prose = next((at for at, block in enumerate(best.blocks) if not block.is_code), 0)
         start = 0 if best.is_symbol else prose  # a symbol begins with its declaration
-        first, left = _cut(best.blocks[start : prose + 1], _SUMMARY)
+        begun = best.blocks[start : prose + 1]
+        first = [_head(block, _SUMMARY) for block in begun]
+        left = [
+            replace(it, text=it.text[len(head.text) :].strip("\n"))
+            for it, head in zip(begun, first, strict=True)
+        ]
         rest = [*best.blocks[:start], *left, *best.blocks[prose + 1 :]]
         summary = f"{best.line}\n\n{render(first)}"
         examples = self._examples(int(room * _EXAMPLES), but=first)
@@ -163,7 +164,7 @@ class _Excerpt:
         besides: dict[str, None] = {}
         details: list[str] = []
         for at, piece in enumerate(self._pieces):
-            blocks = [block for block in (rest if piece is best else piece.blocks) if block not in done]
+            blocks = [it for it in (rest if piece is best else piece.blocks) if it.text and it not in done]
             if not blocks or room < _LEAST:
                 besides |= {f"`{piece.title}`": None} if blocks and piece.is_symbol else {}
                 continue
@@ -222,8 +223,8 @@ class _Excerpt:
 
     def _written(self, synthesis: Synthesis, room: int) -> dict[str, str]:
         """Put a model's text in place of the passages, beside whole examples of theirs."""
-        summary = render(_cut(split(synthesis.summary), room // 4)[0])
-        details = render(_cut(split(synthesis.details), room // 2)[0])
+        summary = render(split(fit(synthesis.summary, room // 16)[0]))
+        details = render(split(fit(synthesis.details, room // 8)[0]))
         code = _rendered(self._examples(int(0.8 * room) - len(summary) - len(details)))
         note = f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
         return {
@@ -268,19 +269,14 @@ class _Excerpt:
         ]
 
 
-def _cut(blocks: Sequence[Block], room: int) -> tuple[list[Block], list[Block]]:
-    """Return the first blocks that fit, of the next one its first lines, and what is left."""
-    for at, block in enumerate(blocks):
-        if len(block.text) > room:
-            kept = sum(size <= room for size in accumulate(len(line) + 1 for line in block.text.split("\n")))
-            head = "\n".join(block.text.split("\n")[:kept])
-            if not at and not kept:  # of a line that is longer than the room its first words
-                head = block.text[:room].rpartition(" ")[0] or block.text[:room]
-            rest = block.text[len(head) :].strip("\n")
-            shown = [replace(block, text=head)] if head.strip() else []
-            return [*blocks[:at], *shown], [replace(block, text=rest), *blocks[at + 1 :]]
-        room -= len(block.text) + 2
-    return [*blocks], []
+def _head(block: Block, room: int) -> Block:
+    """Return the first lines of a block that fit; of a line that is longer than the room its first words."""
+    if len(block.text) <= room:
+        return block
+    lines = block.text.split("\n")
+    kept = sum(size <= room for size in accumulate(len(line) + 1 for line in lines))
+    words = block.text[:room].rpartition(" ")[0] or block.text[:room]
+    return replace(block, text="\n".join(lines[:kept]) or words)
 
 
 def address_of(passage: Passage, answer: Answer) -> str:
@@ -313,13 +309,13 @@ def _placeholder(query: Query, answer: Answer | None, today: date) -> Report:
 
 
 def _carried_over(old: str, query: Query, today: date) -> str:
-    """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3); what was carried over before comes back as it is.
+    """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3).
 
-    It keeps version, date and sources of when it was researched. A report that does not follow the template is quoted whole.
+    It keeps version, date and sources of when it was researched. What was carried over before comes back as it is, and so does
+    what somebody wrote in a form of his own.
     """
-    old = strip_invisible(old)[:_LONGEST_CARRIED]
-    report = parse_report(old) or _quoted_whole(old)
-    if report.sections[SUMMARY].startswith(STALE_MARK):
+    report = parse_report(old)
+    if report is None or report.sections[SUMMARY].startswith(STALE_MARK):
         return old
     version, when = report.header["Version"], report.header["Research Date"]
     asked = plain_line(query.framework_version, 100)
@@ -337,21 +333,6 @@ def _carried_over(old: str, query: Query, today: date) -> str:
     header = {**report.header, "Framework": plain_line(query.framework), "Confidence": "low"}
     title = title_of(query.framework, query.topic)
     return render_report(ParsedReport(title=title, header=header, sections=sections))
-
-
-def _quoted_whole(old: str) -> ParsedReport:
-    sections = {
-        SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
-        DETAILS: f"From the earlier report:\n\n{render(split(old.replace(STALE_MARK, '')))}",
-        CODE: "Code of the earlier report stands in its place under Details.",
-        CAVEATS: "",
-        ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
-    }
-    header = dict.fromkeys(HEADER, "unknown") | {
-        "Research Date": read_date(old) or "unknown",
-        "Sources": "none",
-    }
-    return ParsedReport(title="", header=header, sections=sections)
 
 
 def _report(

@@ -286,16 +286,18 @@ class ResearchService:
             outcome = "hit" if first.is_servable else "stale"
         considered = []
         for it in [*filter(None, [first]), *(it for it in offered if it is not first)]:
-            refused = it.refusal or (
-                f"stale: {', '.join(it.verdict.reasons)}" if it.verdict.reasons else None
-            )
+            refused = it.refusal
+            if it.verdict.reasons:
+                refused = refused or f"stale: {', '.join(it.verdict.reasons)}"
             if it is not first:
                 refused = refused or "not the same topic, question or keywords: it is only offered"
-            shown = {
-                **to_plain(related_of(it, texts.get(it.entry.sha256, ""))),
+            shown = to_plain(related_of(it, texts.get(it.entry.sha256, "")))
+            shown |= {
                 "tier": tier if it is first else None,
+                "freshness": it.verdict.status,
+                "refused": refused,
             }
-            considered.append({**shown, "freshness": it.verdict.status, "refused": refused})
+            considered.append(shown)
         entry_id = first.entry.id if first else None
         return {"outcome": outcome, "entry_id": entry_id, "query": to_plain(query), "considered": considered}
 

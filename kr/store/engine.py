@@ -87,9 +87,8 @@ class Transaction:
         if key:
             changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
             statement = f"{statement} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
-        self.execute(
-            statement, **{k: json_list(it) if isinstance(it, tuple) else it for k, it in row.items()}
-        )
+        values = {name: json_list(it) if isinstance(it, tuple) else it for name, it in row.items()}
+        self.execute(statement, **values)
 
     def execute_many(self, statement: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of parameters."""
@@ -169,16 +168,15 @@ class Store:
         Raises ``StoreError`` for a URL that names no file (a password in it is not repeated), and for a link that a repository brought.
         """
         if self.is_shared:
-            raise StoreError(
-                f"{self.location}: is no file; PostgreSQL's own tools back it up (pg_dump --format=custom --file=kr.dump DATABASE) "
-                "and bring it back (pg_restore)"
+            tools = (
+                "pg_dump --format=custom --file=kr.dump DATABASE backs it up, and pg_restore brings it back"
             )
+            raise StoreError(f"{self.location}: is no file; {tools}")
         if self.url is None:
             own = self.folder / "kr.db"
             if os.path.islink(own):  # unlike pathlib's, of what can't be reached it is none
-                raise StoreError(
-                    f"{own}: is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
-                )
+                why = "is a symbolic link, and is not followed; KR_DATABASE_URL names a database elsewhere"
+                raise StoreError(f"{own}: {why}")
             return own
         scheme, _, path = self.url.partition(":///")
         if scheme not in {"sqlite", "sqlite+pysqlite"} or path in {"", ":memory:"} or "?" in path:
@@ -233,18 +231,17 @@ class Store:
                 yield tx
                 connection.commit()
                 for staged, target in tx.staged:
-                    _publish(staged, target)
+                    try:
+                        publish(staged, target)
+                    except ReportUnwritable as exc:  # the next one who reads the report does it
+                        log.warning("%s; its text is in the database", exc)
             finally:
                 for staged, _ in tx.staged:
                     with suppress(OSError):
                         staged.unlink(missing_ok=True)
 
     def change(
-        self,
-        action: Callable[[Transaction], T],
-        *,
-        timeout: float | None = None,
-        scope: str | None = INDEX,
+        self, action: Callable[[Transaction], T], *, timeout: float | None = None, scope: str | None = INDEX
     ) -> T:
         """Run ``action`` in a write, again where PostgreSQL ended it for another's sake: some times, then ``StoreConflict``."""
         turn = 0
@@ -273,14 +270,6 @@ class Store:
             why = "KR_DATABASE_URL names PostgreSQL, and the package psycopg is not installed"
             raise StoreError(why, f"this installs it: {how_to_install('postgresql')}") from exc
         return PostgresqlDatabase(self.url or "", timeout=self._timeout)
-
-
-def _publish(staged: Path, target: Path) -> None:
-    """Give a file that is written its name; what does not succeed is done by the next one who reads the report."""
-    try:
-        publish(staged, target)
-    except ReportUnwritable as exc:
-        log.warning("%s; its text is in the database", exc)
 
 
 def store_of(database: str, folder: Path) -> Store:

@@ -63,13 +63,6 @@ class ReportFiles:
         """Return a report's text, empty where ``read`` has none; what is no UTF-8 in it becomes U+FFFD."""
         return (self.read(path) or b"").decode(errors="replace")
 
-    def exists(self, path: str) -> bool:
-        """Tell whether anything stands at a path."""
-        try:
-            return self.folder.joinpath(_relative(path)).exists()
-        except (OSError, ValueError):
-            return False
-
     def state(self, path: str) -> Literal["there", "absent", "unreadable"]:
         """Tell whether a report is at a path, as far as this user can see; an empty one is absent.
 
@@ -108,13 +101,14 @@ class ReportFiles:
                 target /= part
                 refuse_link(target)
                 target.mkdir(exist_ok=True)
+            target /= relative.name
             staged.write_bytes(text.encode())
+            return staged, target  # noqa: TRY300 - an interrupt may strike wherever a call ends
         except BaseException as exc:
             staged.unlink(missing_ok=True)
             if isinstance(exc, OSError | ValueError):
                 raise _unwritable(self.folder / path, exc) from exc
             raise
-        return staged, target / relative.name
 
     def _sweep(self) -> None:
         """Remove, once for a process, what killed ones left before the last hour."""

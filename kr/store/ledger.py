@@ -262,11 +262,7 @@ def spared_by_day(tx: Transaction) -> list[dict[str, Any]]:
     return tx.rows(_SPARED)
 
 
-def number_by(
-    tx: Transaction,
-    column: str,
-    table: Literal["entries", "archived_entries", "requests", "workflows"],
-) -> dict[str, int]:
+def number_by(tx: Transaction, column: str, table: str) -> dict[str, int]:
     """Count the rows of a table by a column, most first; where there is none: ``none``."""
     rows = tx.rows(
         f"SELECT coalesce({column}, 'none') AS name, count(*) AS number FROM {table} "

@@ -49,9 +49,8 @@ _KINDS: tuple[tuple[type[psycopg.Error], type[StoreError]], ...] = (
     (errors.InsufficientResources, StoreUnwritable),
 )
 
-logging.getLogger("psycopg").setLevel(
-    logging.ERROR
-)  # what it warns of when a connection is lost is raised as well
+# What it warns of when a connection is lost is raised as well.
+logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 class Connection:
@@ -144,13 +143,11 @@ class PostgresqlDatabase:
         """Return the number of the newest migration. Raises ``StoreTooNew``, or ``StoreError`` for a table of another program."""
         found = raw.execute(f"SELECT value FROM meta WHERE key = '{SCHEMA_KEY}'").fetchone()
         if found is None:
-            raise StoreError(
-                f"{self.location}: the table meta is another program's; give kr a database or a schema of its own"
-            )
+            why = "the table meta is another program's; give kr a database or a schema of its own"
+            raise StoreError(f"{self.location}: {why}")
         if int(found[0]) > SCHEMA_VERSION:
-            raise StoreTooNew(
-                f"{self.location}: written by a newer kr (schema {found[0]}, this one knows {SCHEMA_VERSION})"
-            )
+            why = f"written by a newer kr (schema {found[0]}, this one knows {SCHEMA_VERSION})"
+            raise StoreTooNew(f"{self.location}: {why}")
         return int(found[0])
 
     @contextmanager

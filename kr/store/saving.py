@@ -371,7 +371,7 @@ def restore_archived(store: Store, archived: Archived, now: datetime) -> Saved:
         # What stands at its path is its text too, if that is no other entry's.
         text = text_of(tx, entry.sha256) or entries.edit_at(tx, entry.path, None)
         if text is None:
-            why = f"its text is neither in the database nor at {entry.path}; ask kr research about it again"
+            why = f"its text is lost, neither in the database nor at {entry.path}: ask kr research about it again"
             raise EntryConflict(f"{entry.id}: {why}")
         about = (entry.framework, entry.topic, entry.framework_version)
         if not is_free(tx, Name(entry.id, entry.path), pair_of(*about[:2]), text):

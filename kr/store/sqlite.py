@@ -156,9 +156,8 @@ def identity(path: Path) -> tuple[int, int] | None:
     except OSError as exc:
         raise StoreUnwritable(f"{path}: can't be reached: {exc.strerror}") from exc
     if path.is_dir():
-        raise StoreCorrupt(
-            f"{path}: is a folder, so no database", "move it away, or name another place (--kb)"
-        )
+        how = "move it away, or name another place (--kb)"
+        raise StoreCorrupt(f"{path}: is a folder, so no database", how)
     return (status.st_dev, status.st_ino) if status.st_size else None
 
 
@@ -221,9 +220,8 @@ def require_ours(path: Path, connection: sqlite3.Connection) -> int:
             "(`kr export-yaml --output DIR`) and import it with this one (`kr import-yaml DIR`)"
         )
     if version > SCHEMA_VERSION:
-        raise StoreTooNew(
-            f"{path}: written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
-        )
+        why = f"written by a newer kr (schema {version}, this one knows {SCHEMA_VERSION})"
+        raise StoreTooNew(f"{path}: {why}")
     return version
 
 

@@ -4,6 +4,7 @@ Every scalar is taken as it was written (``2.10`` stays ``2.10``). Nothing that 
 somebody wrote, and what it replaces is a revision.
 """
 
+import os
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -288,11 +289,10 @@ class Placer:
     def _read_text(self, item: Item) -> str | None:
         """Read the report that an item names beside its index; None where there is none. No link is followed out of its folder."""
         folder, path = item.file.parent, item.report or item.path
-        files = ReportFiles(folder)
-        if files.exists(path) and (folder / path).stat().st_size > _MAX_REPORT_BYTES:
+        if os.path.exists(folder / path) and (folder / path).stat().st_size > _MAX_REPORT_BYTES:  # noqa: PTH110 - this one raises nothing
             raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
-        content = files.read(path)
-        if content is None and (files.exists(path) or (folder / path).is_symlink()):
+        content = ReportFiles(folder).read(path)
+        if content is None and os.path.lexists(folder / path):
             raise BadItem(
                 f"path: {path} is not a readable file within {folder} (no link is followed out of it)"
             )

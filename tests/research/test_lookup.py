@@ -1,6 +1,5 @@
 """Look up, serve or offer, on a real database (rule 3.2, 3.3)."""
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -176,42 +175,18 @@ def test_a_lesson_of_the_framework_that_shares_a_word_goes_along(project: Projec
     assert [it["summary"] for it in lessons] == ["An option that retries fails twice: set multiple"]
 
 
-def test_the_only_entry_is_offered_with_its_note_although_it_was_rated_wrong(project: Project) -> None:
-    with project.app() as app:
-        app.rate_report(
-            "vue-repeatable-options", {"outcome": "wrong", "note": "gone in 3.5", "session_id": "s-9"}
-        )
-    answer = ask(project)
-    (related,) = answer["results"]["related"]
-    assert (answer["status"], related["note"], related["wrong"]) == ("candidates", "gone in 3.5", 1)
-    assert project.sql("SELECT count(*) FROM source_calls") == [(0,)]
-
-
 def test_the_text_tells_the_confidence_of_now(project: Project) -> None:
+    finding = {"framework": "vue", "question": "How is a slot named?", "answer": "By v-slot."}
     with project.app() as app:
-        saved = app.save_finding(
-            {
-                "framework": "vue",
-                "question": "How is a slot named?",
-                "answer": "By v-slot.",
-                "session_id": "s-1",
-            }
-        )
-        assert saved.results is not None
-        written = app.read_report(saved.results.id, max_tokens=500)["text"]
-        app.rate_report(saved.results.id, {"outcome": "worked", "session_id": "s-2"})
-        read = app.read_report(saved.results.id, max_tokens=500)
-    answer = ask(project, use=saved.results.id)
-    with project.app() as app:
-        text = to_plain(
-            app.research.document(
-                json.dumps(request()).encode(), include_report=True, overrides={"use": saved.results.id}
-            )
-        )
-    assert "**Confidence:** low" in written
-    assert (answer["results"]["confidence"], read["confidence"]) == ("high", "high")
-    assert "**Confidence:** high" in read["text"]
-    assert "**Confidence:** high" in text["results"]["report"]
+        saved = app.save_finding({**finding, "session_id": "s-1"}).results
+        assert saved is not None
+        written = app.read_report(saved.id, max_tokens=500)
+        app.rate_report(saved.id, {"outcome": "worked", "session_id": "s-2"})
+        read = app.read_report(saved.id, max_tokens=500)
+        asked = app.research.document(request(), include_report=True, overrides={"use": saved.id}).results
+    for confidence, text in (("low", written["text"]), ("high", read["text"]), ("high", asked.report)):
+        assert f"**Confidence:** {confidence}" in text
+    assert (read["confidence"], asked.confidence) == ("high", "high")
 
 
 def test_junk_takes_nobodys_place(project: Project) -> None:

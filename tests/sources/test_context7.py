@@ -93,11 +93,9 @@ def test_no_fitting_library_asks_for_no_documentation() -> None:
     ("scenario", "reason", "is_fault"),
     [
         (Scenario(resolve=["Rate limit exceeded. Please try again later."]), "Rate limit exceeded", True),
-        (Scenario(resolve=["Search failed: Service temporarily unavailable"]), "Search failed", True),
         (Scenario(resolve=["No libraries found matching the provided name."]), "No libraries found", False),
         (Scenario(resolve=[""]), "an empty answer", True),
         (Scenario(docs=["Rate limit exceeded. Please try again later."]), "Rate limit exceeded", True),
-        (Scenario(docs=["Invalid API key. Please check your API key."]), "Invalid API key", True),
         (Scenario(docs=[NO_LIBRARY]), "Library", False),
         (
             Scenario(docs=['{"error":"library_not_finalized","message":"Library /o/r not finalized yet."}']),
@@ -141,9 +139,6 @@ def library(library_id: str, title: str = "Something Else", **more: Any) -> Libr
     ("framework", "found"),
     [
         ("vue", library("/vuejs/vue")),
-        ("vue", library("/websites/whatever", "Vue.js")),
-        ("next.js", library("/vercel/next.js")),
-        ("react", library("/reactjs/react.dev", "React")),
         ("spring-boot", library("/x/y", "Spring Boot")),
         ("@vue/reactivity", library("/vuejs/reactivity")),
         ("@vue/reactivity", library("/npm/x", "@vue/reactivity")),
@@ -158,8 +153,6 @@ def test_the_same_framework_fits(framework: str, found: Library) -> None:
     ("framework", "found"),
     [
         ("vue", library("/huangshuwei/vue-easytable", "vue-easytable")),
-        ("vue", library("/vuejs/vue-router", "Vue Router")),
-        ("react", library("/x/react-native", "React Native")),
         ("c", library("/x/y", "C++")),
         ("@vue/reactivity", library("/someone/reactivity")),
         ("vercel/next.js", library("/someone/next.js")),

@@ -61,9 +61,7 @@ def test_without_a_repository_nothing_is_asked() -> None:
         ("vercel/next.js", None, "vercel/next.js"),
         ("vercel/next.js", "not valid", "vercel/next.js"),
         ("@vue/reactivity", None, None),
-        ("vue", None, None),
         ("vue", "o/..", None),
-        ("vue", "o/r/x", None),
         ("vue", "https://github.com/o/r", None),
     ],
 )

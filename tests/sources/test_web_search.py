@@ -64,22 +64,6 @@ def failure(source: WebSearch, timeout: float = 15.0) -> SourceFailure:
 # --- asking ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("version", "question", "query"),
-    [
-        ("3.4", "How?", "vue 3.4 How?"),
-        ("Unknown ", "How?", "vue How?"),
-        ("latest", " two\n lines ", "vue latest two lines"),
-    ],
-)
-def test_the_query_is_framework_version_and_question(version: str, question: str, query: str) -> None:
-    asked = Query(framework="vue", framework_version=version, topic="t", tags=(), question=question)
-    with search_server({"/a": article("A")}) as server:
-        searxng(server).ask(Ask(query=asked), timeout=15)
-        first = server.requests()[0]
-    assert parse_qs(urlsplit(first.target).query)["q"] == [query]
-
-
 def test_searxng_is_asked_for_json() -> None:
     with search_server({"/a": article("A")}) as server:
         answer = ask(searxng(server.url + "/"))
@@ -182,23 +166,10 @@ def test_a_page_that_cannot_be_read_is_no_answer() -> None:
         assert [passage.title for passage in ask(searxng(server)).passages] == ["b"]
 
 
-UNREADABLE: dict[str, tuple[Reply, str]] = {
-    "not text": (page(b"x", "image/png"), "the content is no text"),
-    "scripts alone": (page("<body><script>a()</script></body>"), "the page has no text"),
-    "cut": (page("half", cut=True), "the connection was cut or the answer is no HTTP"),
-    "to a refused address": (
-        redirect("http://169.254.169.254/"),
-        "the host is a link-local or metadata address",
-    ),
-    "in a circle": (redirect("/page"), "more than 5 redirects"),
-}
-
-
-@pytest.mark.parametrize(("reply", "reason"), UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_no_readable_page_is_a_failure_that_says_why(reply: Reply, reason: str) -> None:
-    with search_server({"/page": reply}) as server:
+def test_no_readable_page_is_a_failure_that_says_why() -> None:
+    with search_server({"/page": redirect("/page")}) as server:
         found = failure(searxng(server))
-    assert found.reason == f"could not read any of 1 pages: {reason}"
+    assert found.reason == "could not read any of 1 pages: more than 5 redirects"
     assert not found.is_fault
 
 
@@ -255,12 +226,11 @@ def test_a_provider_that_fails_is_named_with_its_reason(reply: Reply, reason: st
 
 
 @pytest.mark.parametrize("provider", ["brave", "tavily", "searxng"])
-@pytest.mark.parametrize("name", ["unauthorized", "redirect"])
 def test_no_message_shows_a_secret(
-    provider: Any, name: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    provider: Any, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with search_server(search=FAILURES[name][0]) as server:
+    with search_server(search=FAILURES["redirect"][0]) as server:
         url = server.url.replace("http://", f"http://user:{KEY}@") + f"/?token={KEY}"
         source = web_search(provider=provider, url=url, api_key=KEY)
         found = failure(source)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.errors import StoreCorrupt, StoreError, StoreTooNew
 from kr.store import SCHEMA_VERSION, backup, saving
 from kr.store.engine import Store
-from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.stores import NOW, draft, sql, start
 
@@ -83,28 +82,6 @@ def test_backups_have_the_time_in_their_name_and_never_overwrite(store: Store) -
         "kr-20261121T120000Z-3.db",
     ]
     assert {path.parent for path in made} == {store.path.parent}
-
-
-def test_a_file_that_exists_is_left_alone(store: Store, tmp_path: Path) -> None:
-    save(store, "one")
-    (tmp_path / "mine").write_text("precious")
-    with pytest.raises(StoreUnwritable, match="never overwrites"):
-        make_backup(store, tmp_path / "mine")
-    assert (tmp_path / "mine").read_text() == "precious"
-
-
-def test_a_folder_that_is_not_there_is_not_made(store: Store, tmp_path: Path) -> None:
-    save(store, "one")
-    target = tmp_path / "mistyped" / "copy.db"
-    with pytest.raises(StoreError, match="there is no such folder"):
-        make_backup(store, target)
-    assert not target.parent.exists()
-
-
-def test_there_is_nothing_to_back_up_without_a_database(store: Store, base: Path) -> None:
-    with pytest.raises(StoreError, match="no database"):
-        make_backup(store)
-    assert not base.exists()
 
 
 def test_a_damaged_database_makes_no_backup(store: Store, tmp_path: Path) -> None:
@@ -197,22 +174,17 @@ def test_a_damaged_database_is_moved_aside(store: Store, tmp_path: Path, content
 
 
 def bad_backups(folder: Path) -> dict[str, Path]:
-    other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
+    other, newer = folder / "other.db", folder / "newer.db"
     sql(other, "CREATE TABLE songs (name TEXT)")
     with Store(f"sqlite:///{newer}", folder) as store, store.write() as tx:
         tx.note("key", "value")
     sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    empty.touch()
     (folder / "text.db").write_text("text\n" * 1000)
-    make_unreleased(folder / "unreleased.db")
     return {
         "other": other,
         "newer": newer,
-        "empty": empty,
         "text": folder / "text.db",
         "absent": folder / "absent.db",
-        "folder": folder,
-        "unreleased": folder / "unreleased.db",
     }
 
 
@@ -221,11 +193,8 @@ def bad_backups(folder: Path) -> dict[str, Path]:
     [
         ("other", StoreError, "another program"),
         ("newer", StoreTooNew, "newer kr"),
-        ("empty", StoreCorrupt, "no database of kr"),
         ("text", StoreCorrupt, "not a database"),
         ("absent", StoreError, "no such backup"),
-        ("folder", StoreError, "no such backup"),
-        ("unreleased", StoreError, "export-yaml"),
     ],
 )
 def test_a_bad_backup_changes_nothing(
@@ -249,12 +218,6 @@ def test_a_damaged_backup_changes_nothing(store: Store, tmp_path: Path) -> None:
     with pytest.raises(StoreCorrupt, match=r"copy\.db"):
         restore(store, tmp_path / "copy.db")
     assert len(topics(store.path)) == 30
-
-
-def test_the_database_is_no_backup_of_itself(store: Store) -> None:
-    save(store, "one")
-    with pytest.raises(StoreError, match="itself"):
-        restore(store, store.path)
 
 
 def test_another_programs_database_is_not_written_over(store: Store, tmp_path: Path) -> None:

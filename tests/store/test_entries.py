@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kr.frameworks import lookup_keys
-from kr.models import Entry
 from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from tests.support.stores import NOW, draft, insert_entry, sql, together
@@ -16,27 +14,13 @@ def make(store: Store) -> Store:
         return store
 
 
-def found(store: Store, framework: str, **aliases: str) -> list[Entry]:
-    """Return the live entries of a framework, whichever of its names is given."""
-    with store.read() as tx:
-        keys = lookup_keys(framework, aliases)
-        return sorted((it[0] for it in lookup.framework(tx, keys, question="")), key=lambda it: it.id)
-
-
-def test_entries_are_found_by_the_folded_framework(store: Store) -> None:
-    for framework in ("React", "Ｒｅａｃｔ Native", "Preact"):
-        saving.save(store, draft(framework=framework), "# text\n", NOW)
-    assert [entry.framework for entry in found(store, " rEACT ")] == ["React"]
-    assert len(found(store, "react native")) == 1
-    assert found(store, "vue") == []
-
-
 def test_rows_by_plain_sql_are_read(store: Store) -> None:
     make(store)
     insert_entry(store, "mine", framework="click", tags='["a", "b"]', sha256=None)
     insert_entry(store, "odd", tags="x, y", status="odd", confidence="sure", topic="strange wheel")
     sql(store, "UPDATE entries SET origin = 'researched' WHERE id = 'odd'")
-    mine, odd = found(store, "Click")
+    with store.read() as tx:
+        mine, odd = entries.all(tx)
     assert (mine.framework, mine.tags, mine.origin) == ("click", ("a", "b"), "excerpt")
     assert (odd.tags, odd.status, odd.confidence, odd.origin) == ((), "stale", "low", "imported")
 

@@ -223,32 +223,3 @@ def test_placeholders_leave_first_then_installed_excerpts_then_what_was_read_lon
                 expected[max(0, len(expected) - limit) :]
             )
         assert evicted == (0, max(0, len(expected) - limit))
-
-
-@given(
-    new=st.sampled_from([*WRITERS, {"origin": "finding", "written_by": "file"}]),
-    old=st.sampled_from([*WRITERS, {"origin": "finding", "written_by": "file"}, {"origin": "imported"}]),
-)
-def test_whose_text_takes_whose_place(new: dict[str, Any], old: dict[str, Any]) -> None:
-    entry = Entry(
-        id="a",
-        framework="vue",
-        framework_version="3",
-        topic="slots",
-        tags=(),
-        path="a.md",
-        created="2026-10-01",
-        last_accessed="2026-10-01",
-        confidence="low",
-        **{"status": "fresh", **old},
-    )
-    replaces = saving.supersedes(draft(**new), entry)
-    is_persons = str(old.get("written_by", "")).startswith("person:")
-    if old["origin"] == "finding":
-        assert replaces == (
-            new["origin"] == "finding" and (not is_persons or new["written_by"] == "person:ann")
-        )
-    elif new["origin"] == "placeholder":
-        assert replaces == (old["origin"] == "placeholder")
-    else:
-        assert replaces

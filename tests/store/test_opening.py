@@ -216,13 +216,6 @@ def test_a_database_that_may_only_be_read_is_read(store: Store, base: Path) -> N
     assert outcome == "1 StoreUnwritable StoreUnwritable"
 
 
-def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
-    base.mkdir()
-    with protected(base):
-        [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
-    assert outcome == "0 StoreUnwritable StoreUnwritable"
-
-
 def test_a_database_that_was_replaced_is_opened_anew(store: Store, base: Path) -> None:
     saving.save(store, draft(), "# text\n", NOW)
     for path in base.glob("kr.db*"):

@@ -1,23 +1,17 @@
 """Entries that are removed by hand, and archived entries and earlier texts that come back."""
 
-import os
-import random
-import signal
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from kr.errors import EntryConflict, StoreError, UnknownEntry
+from kr.errors import EntryConflict, UnknownEntry
 from kr.models import Entry
 from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from kr.store.entries import Archived
-from kr.text import digest
-from tests.support.stores import NOW, draft, insert_entry, refuse_commits, sql, start, together
+from tests.support.stores import NOW, draft, insert_entry, sql
 
 LATER = NOW + timedelta(days=1)
 MUCH_LATER = NOW + timedelta(days=40)
@@ -180,67 +174,3 @@ def test_an_unknown_revision_is_refused(store: Store, entry: Entry, entry_id: st
     for one, which in ((entry_id, number), (entry.id, 2**70)):
         with pytest.raises(UnknownEntry):
             saving.restore_revision(store, one, which, LATER)
-
-
-@pytest.mark.parametrize("what", ["archived", "revision"])
-def test_a_commit_that_fails_brings_the_old_file_back(
-    store: Store, base: Path, entry: Entry, what: str
-) -> None:
-    saving.save(store, draft(), "# two\n", NOW)
-    if what == "archived":
-        saving.remove(store, [entry.id], NOW)
-        saving.save(store, draft(), "# three\n", LATER)
-    bring_back: dict[str, Callable[[], object]] = {
-        "archived": lambda: saving.restore_archived(store, archived(store, entry.id), LATER),
-        "revision": lambda: saving.restore_revision(store, entry.id, 1, LATER),
-    }
-    before = (base / entry.path).read_bytes()
-    rows = sql(store, "SELECT * FROM entries"), sql(store, "SELECT * FROM archived_entries")
-    refuse_commits(store)
-    with pytest.raises(StoreError, match=r"FOREIGN KEY|not today"):
-        bring_back[what]()
-    assert (base / entry.path).read_bytes() == before
-    assert (
-        sql(store, "SELECT * FROM entries"),
-        sql(store, "SELECT * FROM archived_entries"),
-    ) == rows
-    assert hidden(base) == []
-
-
-@pytest.mark.processes
-def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entry) -> None:
-    saving.remove(store, [entry.id], NOW)
-    together("restore", base, [(entry.id,)] * 4)
-    assert sql(store, "SELECT id FROM entries") == [(entry.id,)]
-    assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
-    back = live(store, entry.id)
-    assert back is not None
-    assert saving.read_report(store, back) == "# one\n"
-
-
-@pytest.mark.processes
-@pytest.mark.effort(5)
-def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry, effort: int) -> None:
-    chance = random.Random(11)
-    known = ["# one\n" + "x" * 4096, "# two\n" + "y" * 4096]
-    for text in known:
-        saving.save(store, draft(), text, NOW)
-    store.close()
-    for _ in range(effort):
-        process = start("restore-on", base, entry.id)
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.0, 0.1))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
-        now = live(store, entry.id)
-        if now is None:
-            now = archived(store, entry.id).entry
-            assert sql(store, "SELECT count(*) FROM archived_entries") == [(1,)]
-            back = saving.restore_archived(store, archived(store, entry.id), LATER)
-            now = back.entry
-        report = saving.read_report(store, now)
-        assert report in {"# one\n", *known}
-        assert digest(report or "") == now.sha256
-        assert sql(store, "SELECT count(*) FROM archived_entries") == [(0,)]
-        store.close()

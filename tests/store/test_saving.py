@@ -124,16 +124,6 @@ def test_an_archived_pair_keeps_its_name_from_others_and_gets_it_back(base: Path
         assert (again.id, again.path) == (first.id, first.path)
 
 
-def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
-    saving.save(store, draft("C", "pointers"), "# one\n", NOW)
-    first = saving.save(store, draft("C", "pointers"), "# two\n", NOW).entry
-    with store.write() as tx:
-        tx.execute("DELETE FROM entries WHERE id = :id", id=first.id)
-    other = saving.save(store, draft("C++", "pointers"), "# C++\n", NOW).entry
-    assert other.id != first.id
-    assert revisions(store, first.id) == ["# one\n"]
-
-
 def test_a_file_that_nobody_speaks_of_is_left_alone(store: Store, base: Path) -> None:
     orphan = base / "frameworks" / "click" / "repeatable-options.md"
     orphan.parent.mkdir(parents=True)

@@ -90,10 +90,3 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
 def test_no_text_is_an_error(store: Store, words: str) -> None:
     with store.read() as tx:
         assert isinstance(lookup.find(tx, words.encode(errors="replace").decode(), most=5), list)
-
-
-def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:
-    with store.write() as tx:
-        tx.execute("DELETE FROM entry_search")
-        lookup.refill(tx, entries.all(tx))
-    assert keys(store, "decorator") == [entry_id]

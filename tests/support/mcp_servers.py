@@ -181,13 +181,6 @@ def stdio_command(kind: Literal["context7", "deepwiki"], scenario: Scenario) -> 
     return sys.executable, (str(HERE / "mcp_host.py"), "stdio", kind, json.dumps(asdict(scenario)))
 
 
-def refused_url() -> str:
-    """Give a URL where nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}/mcp"
-
-
 _numbers = itertools.count(1)
 
 

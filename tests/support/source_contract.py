@@ -16,7 +16,7 @@ from kr.sources.base import Ask, Source
 from kr.sources.context7 import Context7
 from kr.sources.mcp_tools import DeepWiki
 from tests.support import web_servers
-from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server, refused_url
+from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server
 
 SECRET = "sk-never-shown-0123456789"
 """Sent to every server where the source can send one, and echoed by the bad ones."""
@@ -45,16 +45,12 @@ class Behaviour(Enum):
     NO_SUCH_HOST = (6, Outcome.FAULT)
     SLOW = (7, Outcome.TIMEOUT)
     GARBAGE = (8, Outcome.FAULT)
-    WRONG_TYPE = (9, Outcome.FAULT)
     CUT = (10, Outcome.FAULT)
     OVERSIZE = (11, Outcome.FAULT)
     RATE_LIMITED = (12, Outcome.FAULT)
     """429 with ``Retry-After: 7``."""
     UNAUTHORIZED = (13, Outcome.FAULT)
-    NOT_FOUND = (14, Outcome.FAULT)
     SERVER_ERROR = (15, Outcome.FAULT)
-    UNAVAILABLE = (16, Outcome.FAULT)
-    """503 with a ``Retry-After`` that is an HTTP date long past."""
     REDIRECT_AWAY = (17, Outcome.FAULT)
     """To another origin."""
 
@@ -87,16 +83,13 @@ class Subject:
 _RAW: Mapping[Behaviour, Raw] = {
     Behaviour.SLOW: Raw(delay=30.0),
     Behaviour.GARBAGE: Raw(headers={"content-type": "application/json"}, body=f'{{"{SECRET}": '),
-    Behaviour.WRONG_TYPE: Raw(headers={"content-type": "text/html"}, body=f"<p>{SECRET}</p>"),
     Behaviour.CUT: Raw(headers={"content-type": "application/json"}, body='{"jsonrpc"', cut=True),
     Behaviour.OVERSIZE: Raw(
         headers={"content-type": "application/json"}, body=" " * 65536, repeat=20, when="call"
     ),
     Behaviour.RATE_LIMITED: Raw(status=429, headers={"retry-after": "7"}, body=SECRET),
     Behaviour.UNAUTHORIZED: Raw(status=401, body=SECRET),
-    Behaviour.NOT_FOUND: Raw(status=404, body=SECRET),
     Behaviour.SERVER_ERROR: Raw(status=500, body=SECRET),
-    Behaviour.UNAVAILABLE: Raw(status=503, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
     Behaviour.REDIRECT_AWAY: Raw(status=307, headers={"location": f"http://localhost:1/mcp?key={SECRET}"}),
 }
 
@@ -109,7 +102,7 @@ def _serve(kind: str, scenario: Scenario) -> Iterator[str]:
 
 @contextmanager
 def _nobody(url: str | None = None) -> Iterator[str]:
-    yield url or refused_url()
+    yield url or web_servers.refused_url()
 
 
 def _mcp_behaviours(

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from multiprocessing import get_context
@@ -19,7 +19,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
-from kr.errors import KrError, UnknownEntry
+from kr.errors import KrError
 from kr.frameworks import framework_key
 from kr.models import Entry
 from kr.store import entries, ledger, lookup, saving
@@ -83,20 +83,6 @@ def leave_no_room(database: Store, table: str) -> None:
     known = ", ".join(f"'{entry_id}'" for (entry_id,) in sql(database, f"SELECT id FROM {table}"))
     none = "abs(-9223372036854775807 - (id IS NOT NULL))"  # overflows
     sql(database, f"CREATE INDEX no_room ON {table} (CASE WHEN id IN ({known}) THEN 1 ELSE {none} END)")
-
-
-def refuse_commits(database: Store) -> None:
-    """Have the database refuse the end of each transaction that changes an entry."""
-    if database.is_shared:
-        refuse(database, "INSERT ON entries")
-        sql(database, "DROP TRIGGER no_INSERT ON entries")
-        event = "AFTER INSERT OR UPDATE ON entries DEFERRABLE INITIALLY DEFERRED"
-        sql(database, f"CREATE CONSTRAINT TRIGGER no {event} FOR EACH ROW EXECUTE FUNCTION kr_test_refuse()")
-        return
-    sql(database, "CREATE TABLE picky (sha256 TEXT REFERENCES report_texts DEFERRABLE INITIALLY DEFERRED)")
-    for event in ("INSERT", "UPDATE"):
-        body = "BEGIN INSERT INTO picky VALUES ('absent'); END"
-        sql(database, f"CREATE TRIGGER pick_{event} AFTER {event} ON entries {body}")
 
 
 def allow(database: Store, event: str) -> None:
@@ -265,27 +251,6 @@ def _touch_on(store: Store, entry_id: str, times: str) -> str:
     return ""
 
 
-def _restore(store: Store, entry_id: str) -> str:
-    with store.read() as tx:
-        rows = entries.archived(tx, id=entry_id)
-    with suppress(UnknownEntry):  # another process was first
-        return str(bool(rows and saving.restore_archived(store, rows[0], datetime.now(UTC))))
-    return str(False)
-
-
-def _restore_on(store: Store, entry_id: str) -> str:
-    """Bring revisions back, remove the entry and restore it, again and again."""
-    for turn in range(10_000):
-        with suppress(UnknownEntry):  # the text that the entry has
-            saving.restore_revision(store, entry_id, turn % 3 + 1, datetime.now(UTC))
-        saving.remove(store, [entry_id], datetime.now(UTC))
-        _restore(store, entry_id)
-        if turn == 0:
-            sys.stdout.write("restoring\n")
-            sys.stdout.flush()
-    return ""
-
-
 def _try_both(store: Store) -> str:
     outcomes = []
     try:
@@ -314,8 +279,6 @@ PROGRAMS: dict[str, Callable[..., str]] = {
     "save-on": _save_on,
     "reserve-and-die": _reserve_and_die,
     "touch-on": _touch_on,
-    "restore": _restore,
-    "restore-on": _restore_on,
     "try-both": _try_both,
 }
 

@@ -15,8 +15,9 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,8 +43,8 @@ class Request:
 class Reply:
     """What a server does. ``raw`` is sent instead of a whole HTTP answer.
 
-    ``delay`` is waited before the first byte; ``pause`` after each ``step`` bytes of the body; the body is
-    sent ``repeat`` times; ``cut`` promises one byte more than is sent.
+    ``delay`` is waited before the first byte; ``pause`` after each byte of the body, which is sent ``repeat`` times; ``cut`` promises one
+    byte more than is sent.
     """
 
     status: int = 200
@@ -52,7 +53,6 @@ class Reply:
     raw: bytes | None = None
     delay: float = 0.0
     pause: float = 0.0
-    step: int = 1
     repeat: int = 1
     cut: bool = False
 
@@ -80,94 +80,56 @@ def redirect(location: str, status: int = 302) -> Reply:
     return Reply(status=status, headers={"location": location})
 
 
-class WebServer:
+class WebServer(ThreadingHTTPServer):
     """A server that answers as ``respond`` says. ``tls`` makes it one for https."""
 
+    daemon_threads = True
+    block_on_close = False
+
     def __init__(self, respond: Responder, tls: ssl.SSLContext | None = None) -> None:
-        self._respond = respond
-        self._tls = tls
-        self._seen: list[Request] = []
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(0.05)
-        self.port: int = self._listener.getsockname()[1]
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.respond = respond
+        self.seen: list[Request] = []
+        self.stopped = threading.Event()
+        self.port: int = self.server_address[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
 
     def requests(self) -> list[Request]:
         """Everything that was asked so far, in order."""
-        return list(self._seen)
+        return list(self.seen)
 
-    def start(self) -> None:
-        self._spawn(self._accept)
 
-    def close(self) -> None:
-        self._stop.set()
-        for thread in list(self._threads):
-            thread.join(5)
-        self._listener.close()
+class _Handler(BaseHTTPRequestHandler):
+    server: WebServer
 
-    def _spawn(self, work: Callable[[], None]) -> None:
-        thread = threading.Thread(target=work, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", "0")))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        request = Request(method=self.command, target=self.path, headers=headers, body=body)
+        self.server.seen.append(request)
+        with suppress(OSError):  # the client had enough
+            self._send(self.server.respond(request))
 
-    def _accept(self) -> None:
-        while not self._stop.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            self._spawn(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
+    do_POST = do_GET  # noqa: N815
 
-    def _serve(self, connection: socket.socket) -> None:
-        connection.settimeout(5)
-        try:
-            with connection:
-                if self._tls is None:
-                    self._answer(connection)
-                    return
-                with self._tls.wrap_socket(connection, server_side=True) as secured:
-                    self._answer(secured)
-        except OSError:
-            return  # the client had enough
-
-    def _answer(self, connection: socket.socket) -> None:
-        request = _read(connection)
-        if request is None:
-            return
-        self._seen.append(request)
-        reply = self._respond(request)
-        if self._stop.wait(reply.delay):
+    def _send(self, reply: Reply) -> None:
+        if self.server.stopped.wait(reply.delay):
             return
         if reply.raw is not None:
-            connection.sendall(reply.raw)
+            self.wfile.write(reply.raw)
             return
-        connection.sendall(reply.head())
+        self.wfile.write(reply.head())
         for _ in range(reply.repeat):
-            if not reply.pause:
-                connection.sendall(reply.body)
-                continue
-            for at in range(0, len(reply.body), reply.step):
-                connection.sendall(reply.body[at : at + reply.step])
-                if self._stop.wait(reply.pause):
+            step = 1 if reply.pause else max(1, len(reply.body))
+            for at in range(0, len(reply.body), step):
+                self.wfile.write(reply.body[at : at + step])
+                if self.server.stopped.wait(reply.pause):
                     return
 
-
-def _read(connection: socket.socket) -> Request | None:
-    data = b""
-    while b"\r\n\r\n" not in data:
-        chunk = connection.recv(65536)
-        if not chunk:
-            return None
-        data += chunk
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    while len(body) < int(headers.get("content-length", "0")):
-        body += connection.recv(65536)
-    method, target, _ = first.split(" ")
-    return Request(method=method, target=target, headers=headers, body=body)
+    def log_message(self, *_: object) -> None:
+        """Nothing is written to standard error."""
 
 
 @contextmanager
@@ -180,12 +142,15 @@ def web_server(
         assert not callable(replies)
         return replies.get(request.path, Reply(status=404))
 
-    server = WebServer(replies if callable(replies) else by_path, tls)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.close()
+    with WebServer(replies if callable(replies) else by_path, tls) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stopped.set()
+            server.shutdown()
+            thread.join(5)
 
 
 @contextmanager
@@ -208,24 +173,17 @@ def search_server(
             return pages[request.path]
         if request.path not in {"/search", "/res/v1/web/search"}:
             return Reply(status=404)
-        return search or as_json(_answer_of(request, [(_absolute(server.url, url), t) for url, t in found]))
+        answer: dict[str, object] = {
+            "results": [
+                {"url": server.url + url if url.startswith("/") else url, "title": title}
+                for url, title in found
+            ]
+        }
+        is_brave = request.path.startswith("/res/")
+        return search or as_json({"type": "search", "web": answer} if is_brave else answer)
 
     with web_server(respond) as server:
         yield server
-
-
-def _absolute(base: str, url: str) -> str:
-    return base + url if url.startswith("/") else url
-
-
-def _answer_of(request: Request, results: Sequence[tuple[str, str]]) -> object:
-    if request.path.startswith("/res/"):
-        return {"type": "search", "web": {"results": [_result("description", *each) for each in results]}}
-    return {"query": "?", "results": [_result("content", *each) for each in results]}
-
-
-def _result(snippet: str, url: str, title: str) -> dict[str, object]:
-    return {"url": url, "title": title, snippet: "A snippet.", "score": 1.0}
 
 
 def refused_url() -> str:

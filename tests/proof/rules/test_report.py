@@ -171,31 +171,6 @@ def test_an_older_report_stands_in_with_its_version_date_and_sources() -> None:
     assert carry(text) == text
 
 
-@pytest.mark.parametrize(
-    ("old", "kept"),
-    [
-        ("# by hand\n\nSet it.\n", "> **by hand**"),
-        (f"> > {MARK}  \n\nSet it.\n", "> Set it."),
-        (REPORT.replace("## Details", "## More <b>details</b>"), "> **More details**"),
-    ],
-)
-def test_a_text_that_kr_would_not_have_written_is_quoted_whole(old: str, kept: str) -> None:
-    carried = parsed(carry(old))
-    told = carried.sections["Details"]
-    assert told.startswith("From the earlier report:\n\n")
-    assert kept in told
-    assert MARK not in told
-    assert carried.sections["Summary"].startswith(MARK)
-    date_of = "2026-02-07" if "3.5" in old else "unknown"
-    header = {"Version": "unknown", "Research Date": date_of, "Sources": "none"}
-    assert {name: carried.header[name] for name in header} == header
-    assert f"- The text was researched for version unknown ({date_of}); " in carried.sections[CAVEATS]
-
-
-@pytest.mark.parametrize("line", ["行" * 300, "<" * 500, "`" * 99])
-def test_what_stands_in_takes_at_most_256_kib(line: str) -> None:
-    body = "\n".join([line] * 700)
-    for old in (REPORT.replace("None.", body), f"# by hand\n\n{body}"):
-        carried = carry(old)
-        assert len(carried.encode()) <= 256 * 1024
-        assert parsed(carried).sections["Summary"].startswith(MARK)
+@pytest.mark.parametrize("old", ["# by hand\n\nSet it.\n", REPORT.replace("## Details", "## More details")])
+def test_a_text_that_kr_would_not_have_written_comes_back_as_it_is(old: str) -> None:
+    assert carry(old) == old
