@@ -14,7 +14,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from inspect import CO_OPTIMIZED
 from io import StringIO, TextIOWrapper
 from pathlib import Path
@@ -45,12 +44,6 @@ LESSON = {
     "phase": "dev-execution",
     "lessons": [{"symptom": "v-for without a key reuses the wrong row", "fix": "give every v-for a key"}],
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flow:
-    name: str
-    run: Callable[[], object]
 
 
 class Profile:
@@ -96,10 +89,10 @@ def by_command(document: dict[str, Any], *arguments: str) -> None:
         raise SystemExit(f"{arguments}: {answer}")
 
 
-def flows(project: Project) -> Iterator[Flow]:
+def flows(project: Project) -> Iterator[tuple[str, Callable[[], object]]]:
     research = ("research",)
     project.research()
-    yield Flow(name="hit, command line", run=lambda: by_command(request(), *research))
+    yield "hit, command line", lambda: by_command(request(), *research)
     call = CALLS["research"]
     app = project.app()
 
@@ -112,14 +105,14 @@ def flows(project: Project) -> Iterator[Flow]:
     # The first call opens the database and imports an index; a server has done that long ago.
     hit = ("How do I make an option repeatable?", "repeatable options", "cache-hit")
     ask(*hit)
-    yield Flow(name="hit, MCP", run=lambda: ask(*hit))
+    yield "hit, MCP", lambda: ask(*hit)
     near = ("May options be repeated in a component?", "options of components", "candidates")
-    yield Flow(name="candidates, MCP", run=lambda: ask(*near))
+    yield "candidates, MCP", lambda: ask(*near)
     missed = request(topic="render functions", tags=["render"], question="What is a render function?")
-    yield Flow(name="miss, command line", run=lambda: by_command(missed, *research))
+    yield "miss, command line", lambda: by_command(missed, *research)
     other = ("How are plugins written?", "writing plugins", "success")
-    yield Flow(name="miss, MCP", run=lambda: ask(*other, if_unsure="research"))
-    yield Flow(name="lesson, command line", run=lambda: by_command(LESSON, "lessons", "record"))
+    yield "miss, MCP", lambda: ask(*other, if_unsure="research")
+    yield "lesson, command line", lambda: by_command(LESSON, "lessons", "record")
     app.close()
 
 
@@ -154,13 +147,13 @@ def main() -> int:
     import_everything()
     too_many = False
     with sample_project() as project:
-        for flow in flows(project):
+        for name, run in flows(project):
             profile = Profile()
             with profile.watching():
-                flow.run()
+                run()
             files = profile.counted()
-            too_many |= len(files) > LIMITS[flow.name]
-            print(f"{flow.name:22} {len(files):3} files, at most {LIMITS[flow.name]}")
+            too_many |= len(files) > LIMITS[name]
+            print(f"{name:22} {len(files):3} files, at most {LIMITS[name]}")
             if given.files:
                 print("".join(f"    {file}\n" for file in files), end="")
     return int(given.limits and too_many)

@@ -13,7 +13,7 @@ import click
 from kr.cli import common
 from kr.cli.readable import problem_lines
 from kr.errors import KrError
-from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, Failure, Start, read_hook
+from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, HookEvent, read_hook
 from kr.models import PHASES
 from kr.schemas import inject_request, record_request
 
@@ -253,10 +253,7 @@ def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
                 _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(allowed)}")
             known = phase if phase in allowed else DEFAULT_PHASE
             identity = {"session_id": event.session_id, "story_key": story_key or "0-0"}
-            if isinstance(event, Start):
-                answer = _give(app, event, known, identity)
-            else:
-                answer = _record(app, event, known, identity)
+            answer = (_record if event.agent_return else _give)(app, event, known, identity)
         if answer is not None:
             click.echo(json.dumps(answer))  # ASCII, so that no locale stands between us and the reader
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
@@ -277,21 +274,21 @@ def _tell(problem: str) -> None:
     click.echo(f"kr hook: {problem}", err=True)
 
 
-def _give(app: "App", event: Start, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+def _give(app: "App", event: HookEvent, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     task = {"phase": phase, "query": event.query}
     envelope = app.research.inject({**identity, "lessons_inject": task})
     for problem in envelope.errors:
         _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""
-    context = {"hookEventName": event.event, "additionalContext": block.rstrip("\n")}
+    context = {"hookEventName": event.name, "additionalContext": block.rstrip("\n")}
     return {"hookSpecificOutput": context} if block else None
 
 
-def _record(app: "App", event: Failure, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
+def _record(app: "App", event: HookEvent, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
     """Record what a failure teaches. Who reports one without a lesson is asked for its words first, once."""
     from kr.lessons.record import evident_events, read_return  # heavy
 
-    returned = event.agent_return
+    returned = event.agent_return or {}
     events = evident_events(phase, read_return(returned), app.settings)
     has_lessons = bool(returned.get("lessons") or returned.get("lesson"))
     if events and not has_lessons and event.may_ask:

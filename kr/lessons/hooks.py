@@ -6,7 +6,7 @@ Agents are careless: what is odd in a hook's JSON means that there is nothing to
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -52,40 +52,32 @@ _SIGNS = ("status", "lessons", "lesson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Somebody starts: give them the lessons of their phase that fit what they are to do. ``phase``: by the agent's type."""
+class HookEvent:
+    """Somebody starts, and gets the lessons of the phase that fit ``query``; or something failed: ``agent_return`` is recorded.
 
-    event: str
+    ``phase``: by the agent's type. ``may_ask``: who returns a failure without a lesson can be asked for its words before it ends.
+    """
+
+    name: str
     phase: str | None
     session_id: str
     query: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """A tool failed, or a subagent returned: record what that teaches.
-
-    ``may_ask``: who returns a failure without a lesson can be asked for its words before it ends.
-    """
-
-    phase: str | None
-    session_id: str
-    agent_return: Mapping[str, Any]
+    agent_return: Mapping[str, Any] | None = None
     may_ask: bool = False
 
 
-def read_hook(data: Mapping[str, Any]) -> Start | Failure | None:
+def read_hook(data: Mapping[str, Any]) -> HookEvent | None:
     """Say what to do about a hook's input; ``None`` when there is nothing."""
+    name = _text(data, "hook_event_name")
     phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
-    match event := _text(data, "hook_event_name"):
+    event = HookEvent(name=name, phase=phase, session_id=session)
+    match name:
         case "SessionStart" | "SubagentStart":
-            return Start(event=event, phase=phase, session_id=session, query=_text(data, "prompt"))
+            return replace(event, query=_text(data, "prompt"))
         case "PostToolUseFailure" if error := teaching_part(data):
-            failed = {"status": "failure", "errors": [{"message": error}]}
-            return Failure(phase=phase, session_id=session, agent_return=failed)
+            return replace(event, agent_return={"status": "failure", "errors": [{"message": error}]})
         case "SubagentStop" if returned := read_last_return(_text(data, "last_assistant_message")):
-            may_ask = data.get("stop_hook_active") is not True
-            return Failure(phase=phase, session_id=session, agent_return=returned, may_ask=may_ask)
+            return replace(event, agent_return=returned, may_ask=data.get("stop_hook_active") is not True)
     return None
 
 

@@ -34,12 +34,6 @@ def rounds(count: object) -> dict[str, Any]:
         (rounds(9), "code-review", ["agent_needs_intervention"]),
         (rounds("3"), "story-review", ["review_max_rounds", "agent_needs_intervention"]),
         (rounds("2"), "story-review", ["agent_needs_intervention"]),
-        (rounds("many"), "code-review", ["agent_needs_intervention"]),
-        (
-            {"status": "success", "results": {"auto_fix_applied": "true"}},
-            "dev-execution",
-            ["dev_failure_auto_fixed"],
-        ),
         (
             {"status": "success", "results": {"auto_fix_applied": True}},
             "dev-execution",
@@ -49,11 +43,6 @@ def rounds(count: object) -> dict[str, Any]:
             {"status": "needs-fix", "results": {"issues": [{"severity": "High"}]}},
             "code-review",
             ["high_severity_issues"],
-        ),
-        (
-            {"status": "timeout", "agent": "knowledge-researcher"},
-            "dev-execution",
-            ["knowledge_researcher_timeout"],
         ),
         (
             {"status": "timeout", "agent": "bso_Knowledge Researcher"},

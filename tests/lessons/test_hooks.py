@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from kr.lessons.hooks import (
     LOOKED_AT,
-    Failure,
-    Start,
+    HookEvent,
     phase_of,
     read_hook,
     read_last_return,
@@ -22,18 +21,13 @@ from kr.lessons.hooks import (
     [
         ("bso-dev-runner", "dev-execution"),
         ("developer", "dev-execution"),
-        ("backendEngineer", "dev-execution"),
         ("code-reviewer", "code-review"),
         ("bso-story-reviewer", "story-review"),
         ("bso-story-creator", "story-creation"),
-        ("bso-e2e-inspection", "e2e-inspection"),
         ("e2e-dev", "e2e-inspection"),
-        ("story-planner", "story-creation"),
         ("fixture-writer", None),
-        ("device-tester", None),
         ("inspecteur", None),
         ("general-purpose", None),
-        ("Explore", None),
         ("", None),
     ],
 )
@@ -46,22 +40,23 @@ def read(event: str, **more: Any) -> object:
 
 
 def test_what_is_to_do() -> None:
-    assert read("SessionStart") == Start(event="SessionStart", phase=None, session_id="s")
-    assert read("SubagentStart", agent_type="dev", prompt="Page the orders") == Start(
-        event="SubagentStart", phase="dev-execution", session_id="s", query="Page the orders"
+    assert read("SessionStart") == HookEvent(name="SessionStart", phase=None, session_id="s")
+    assert read("SubagentStart", agent_type="dev", prompt="Page the orders") == HookEvent(
+        name="SubagentStart", phase="dev-execution", session_id="s", query="Page the orders"
     )
     error = "ModuleNotFoundError: No module named 'orjson'"
-    returned = {"status": "failure", "errors": [{"message": error}]}
-    assert read("PostToolUseFailure", error=f"Exit code 1\n{error}", tool_name="Bash") == Failure(
-        phase=None, session_id="s", agent_return=returned
+    failed = read("PostToolUseFailure", error=f"Exit code 1\n{error}", tool_name="Bash")
+    assert failed == HookEvent(
+        name="PostToolUseFailure",
+        phase=None,
+        session_id="s",
+        agent_return={"status": "failure", "errors": [{"message": error}]},
     )
     said = '{"status": "failure"}'
-    assert read("SubagentStop", last_assistant_message=said) == Failure(
-        phase=None, session_id="s", agent_return={"status": "failure"}, may_ask=True
-    )
-    assert read("SubagentStop", last_assistant_message=said, stop_hook_active=True) == Failure(
-        phase=None, session_id="s", agent_return={"status": "failure"}, may_ask=False
-    )
+    for is_again in (False, True):
+        stopped = read("SubagentStop", last_assistant_message=said, stop_hook_active=is_again)
+        assert isinstance(stopped, HookEvent)
+        assert (stopped.agent_return, stopped.may_ask) == ({"status": "failure"}, not is_again)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +88,7 @@ def test_any_input_is_read(data: dict[str, Any]) -> None:
 def test_a_slip_among_errors_costs_only_itself() -> None:
     error = 'Exit code 1\na.py:1:8: F401 [*] `os` imported but unused\nb.py:3:5: error: Item "None" of "Match[str] | None" has no attribute "group"  [union-attr]'
     kept = read("PostToolUseFailure", tool_name="Bash", error=error)
-    assert isinstance(kept, Failure)
+    assert isinstance(kept, HookEvent)
     assert "F401" not in str(kept.agent_return)
     assert "union-attr" in str(kept.agent_return)
     assert read("PostToolUseFailure", tool_name="Bash", error=error.rpartition("\n")[0]) is None
@@ -103,10 +98,8 @@ def test_a_slip_among_errors_costs_only_itself() -> None:
     "error",
     [
         "Exit code 1\n1c1\n< 1\n---\n> 2",
-        "error: pathspec 'featur/cart' did not match any file(s) known to git",
         "  File \"a.py\", line 3\n    def f(\n         ^\nSyntaxError: '(' was never closed",
         "E       assert 'one' == 'two'",
-        "bash: line 1: froboz: command not found",
         "Exit code 2\ncp: cannot stat 'build/app.tar': No such file or directory",
     ],
 )
@@ -134,9 +127,7 @@ YAML = "story_key: 3-1\nstatus: failure\nerrors:\n- Use Foo.bar() instead of Foo
         "I tried this:\n\n{}\n\nThat is all: it failed: twice.",
         "```\n{}\n```",
         "Done.\n```json\n{}\n```\nBye.",
-        "```JSON\n{}\n```",
         "~~~ yaml title=x\n{}\n~~~",
-        "````\n{}\n````",
         "```yaml\n{}\n",
         "```sh\ngit status: none\n```\nprose\n```\n{}\n```",
         '```json\n{{"status": "failure", "errors": []}}\n```\nAnd then:\n```\n{}\n```',
@@ -151,13 +142,10 @@ def test_a_return_is_found(body: str, around: str, ending: str) -> None:
     "message",
     [
         "",
-        "I am done.",
-        "The status: was good",
         "{}",
         '{"state": "failure"}',
         "```\nls\n```",
         '{"status',
-        "status",
     ],
 )
 def test_no_return_is_none(message: str) -> None:
@@ -172,17 +160,11 @@ def test_the_last_return_counts() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "\n" * 8_000_000 + "status",
-        "status: x\n" + "\n" * 200_000,
         '{"status": [1,' * 100_000,
-        '{"' * 200_000 + "status",
-        '{"status":"' * 30_000,
         '{"status": [' + "1," * 100_000 + '{"k": [' * 3000,
         "```\nstatus:\n" * 30_000,
         "status: x\n\n" * 30_000,
-        "status: x\nprose\n" * 30_000,
         "{" + " " * 250_000 + "status",
-        "status" + " " * 250_000,
     ],
     ids=lambda message: repr(message[:12]),
 )

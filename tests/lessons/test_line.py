@@ -43,9 +43,7 @@ def lesson(summary: str, ref: str | None = None, tags: tuple[str, ...] = ("dev-e
             lesson("设置", "a.vue:1", ("dev-execution", "vue")),
         ),
         ("- [2026-02-07] [dev-execution] Really? Ref: a", lesson("Really?", "a")),
-        ("- [2026-02-07] [dev-execution] no mark Ref: a", lesson("no mark", "a")),
         ("- [2026-02-07] [dev-execution] Set it. Ref: N/A", lesson("Set it")),
-        ("- [2026-02-07] [dev-execution] Set it. Ref:", lesson("Set it")),
         ("- [2026-02-07] [dev-execution] useRef: give it null", lesson("useRef: give it null")),
         ("- [2026-02-07] [dev-execution] Two. Ref: a. Ref: b", lesson("Two. Ref: a", "b")),
         ("- [2026-02-07] [dev-execution] with CR. Ref: a\r", lesson("with CR", "a")),
@@ -61,15 +59,12 @@ def test_lines_that_are_lessons(line: str, expected: Lesson) -> None:
         "",
         "# Lessons Learned",
         "> Format: - [YYYY-MM-DD] [phase-tag] Summary. Ref: file/path:line",
-        "- [YYYY-MM-DD] [phase-tag] Summary. Ref: file/path:line",
         "- [2026-02-32] [dev-execution] no such day",
         "- [2026-2-7] [dev-execution] short date",
-        "- [2026-02-07] dev-execution without brackets",
         "- [2026-02-07] [] no tag",
         "- [2026-02-07] [dev-execution]",
         "- [2026-02-07] [dev-execution] Ref: only/a/ref",
         "  - [2026-02-07] [dev-execution] indented",
-        "* [2026-02-07] [dev-execution] another bullet",
         "- [٢٠٢٦-٠٢-٠٧] [dev-execution] other digits",
     ],
 )
@@ -97,27 +92,6 @@ def test_a_clean_lesson_survives_the_file(summary: str, ref: str | None, tags: l
     )
     assert not any(unicodedata.category(char) in {"Cc", "Zl", "Zp"} for char in line)
     line.encode()
-
-
-_PIECES = st.sampled_from(
-    [
-        *"- # > [ ] [x] [a,b] [，] 设置 . 。 Ref: Ref：a \0 \r \x85 \udc80".split(" "),
-        "\n",
-        " ",
-        "- [2026-02-07] [dev] ",
-        "[2026-13-07]",
-    ]
-)
-
-
-@given(st.lists(_PIECES | _ANY, max_size=30).map("".join))
-def test_a_file_is_read_as_its_lines_are_one_by_one(text: str) -> None:
-    raw = text.replace("\ufeff", "").encode(errors="surrogatepass").split(b"\n")
-    alone = [parse_lines(line) for line in raw]
-    parsed = parse_lines(b"\n".join(raw))
-    assert [replace(one, position=0) for one in parsed.lessons] == [it for one in alone for it in one.lessons]
-    assert parsed.unread == sum(one.unread for one in alone)
-    assert all(one.unread + len(one) <= 1 for one in alone)
 
 
 @given(_ANY, _ANY, st.integers(30, 200))

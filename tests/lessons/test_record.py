@@ -11,7 +11,7 @@ import pytest
 
 from kr.lessons.file import LessonsFile
 from kr.lessons.line import HEADER
-from kr.lessons.record import confirmation, parse_record, record
+from kr.lessons.record import confirmation, record
 from kr.models import to_plain
 from kr.store.engine import Store
 from kr.store.files import file_lock
@@ -68,17 +68,6 @@ def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: 
         "- [2026-02-07] [dev-execution, vue] v-for without a key reuses the wrong row: give every v-for a key. Ref: src/List.vue:3"
     ]
     assert rows(store, "SELECT source, session_id FROM lessons") == [("agent", "sprint-1")]
-
-
-@pytest.mark.parametrize(
-    "place", [{"lesson": WORDS}, {"lessons": [WORDS]}, {"lessons": '[{"symptom": "a b", "fix": "do c"}]'}]
-)
-def test_a_lesson_stands_in_the_request_or_in_the_return(place: dict[str, Any]) -> None:
-    returned = {"agent_return": {"status": "failure", **place}, "phase": "code-review"}
-    for number, data in enumerate((place, returned, {"agent_return": {"status": "ok", "results": place}})):
-        request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data})
-        assert len(request.lessons) == 1
-        assert request.phase == ("code-review" if "phase" in data else "dev-execution")
 
 
 def test_what_is_refused_costs_only_itself_and_says_why(path: Path, project: Path, store: Store) -> None:

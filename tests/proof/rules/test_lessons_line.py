@@ -1,12 +1,10 @@
 """A lesson is one line, which no text breaks, and loses of its symptom alone (SPEC 4.1, 4.2)."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kr.lessons.line import FIX_COLUMNS, cut, fit_summary, format_line, make_lesson, parse_lines, word_lesson
+from kr.lessons.line import FIX_COLUMNS, cut, fit_summary, make_lesson, word_lesson
 from kr.models import Lesson
 from kr.text import columns
 
@@ -18,30 +16,6 @@ def lesson(summary: str, ref: str | None = None, *tags: str) -> Lesson:
     made = make_lesson("2026-02-07", ("dev-execution", *tags), summary, ref)
     assert made is not None
     return made
-
-
-@pytest.mark.parametrize(
-    ("summary", "line"),
-    [
-        ("Set it", "Set it."),
-        ("Really?", "Really?"),
-        ("真的吗？", "真的吗？"),
-        ("on…", "on…"),
-        ("设置。", "设置."),
-    ],
-)
-def test_a_lesson_is_written_as_u5_has_it_and_read_again(summary: str, line: str) -> None:
-    made = lesson(summary, "a.py")
-    assert format_line(made) == f"{START} {line} Ref: a.py"
-    assert parse_lines(format_line(made).encode()).lessons == (replace(made, position=0),)
-    assert format_line(replace(made, ref=None)) == f"{START} {made.summary}"
-
-
-@pytest.mark.parametrize("stop", [*".。;；!?！？…", ""])
-def test_a_ref_is_read_behind_any_stop(stop: str) -> None:
-    for between in (f"{stop} Ref: ", f"{stop or ' '}Ref："):
-        [found] = parse_lines(f"{START} Set it{between}src/a.py:3".encode()).lessons
-        assert (found.summary.rstrip("!?！？…"), found.ref) == ("Set it", "src/a.py:3")
 
 
 @pytest.mark.parametrize(
@@ -62,14 +36,6 @@ def test_a_tag_holds_nothing_that_ends_it() -> None:
     assert lesson("Set it", None, "[vue]", "a,b，c、d", "", "vue").tags == ("dev-execution", "vue", "a b c d")
     assert make_lesson("2026-02-07", ("[]", ","), "Set it", None) is None
     assert make_lesson("2026-02-07", ("vue",), " .：", None) is None
-
-
-@pytest.mark.parametrize("damage", ["\0", "\udc80"])
-def test_a_damaged_line_costs_itself_alone(damage: str) -> None:
-    good, bad = f"{START} 设置 it", f"{START} set {damage} it"
-    parsed = parse_lines(f"{good}\n{bad}\n{good}\nfree text".encode(errors="surrogateescape"))
-    assert [(it.summary, it.position) for it in parsed.lessons] == [("设置 it", 0), ("设置 it", 1)]
-    assert parsed.unread == 2
 
 
 def test_a_lesson_has_the_same_id_in_every_version_since_the_database_knows_it_by_that() -> None:

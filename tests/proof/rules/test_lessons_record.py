@@ -6,65 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.record import MOST_EVENTS, detect, evident_events, phase_tag, read_return
+from kr.lessons.record import detect, evident_events, phase_tag, read_return
 from kr.models import EVENT_TYPES, PHASES
-from kr.settings import Settings
 from tests.support.lessons import settings_of
 
 DEV, REVIEW, STORY, E2E = "dev-execution", "code-review", "story-review", "e2e-inspection"
-STUCK = "needs-intervention"
 MOST = settings_of(max_review_rounds=10, max_story_review_rounds=3)
-
-
-def rows(phase: str, settings: Settings = MOST, **data: Any) -> tuple[int, ...]:
-    """Return which rows of "Trigger Conditions" in U5 hold, from 1."""
-    events = evident_events(phase, read_return({"status": "success", **data}), settings)
-    return tuple(EVENT_TYPES.index(event) + 1 for event in events)
-
-
-@pytest.mark.parametrize("limits", [MOST, settings_of()], ids=["configured", "of the seeds"])
-@pytest.mark.parametrize(("phase", "most"), [(REVIEW, 10), (STORY, 3)])
-def test_a_review_ends_at_its_limit_of_rounds(phase: str, most: int, limits: Settings) -> None:
-    assert rows(phase, limits, status=STUCK, review_rounds=most) == (1, 4)
-    assert rows(phase, limits, status=STUCK, review_rounds=most - 1) == (4,)
-    assert rows(phase, limits, status="needs-fix", review_rounds=most) == ()
-
-
-@pytest.mark.parametrize(
-    ("status", "phase", "held"),
-    [
-        ("success", DEV, ()),
-        ("failure", DEV, (7,)),
-        ("failure", E2E, (6,)),
-        ("timeout", DEV, ()),
-        ("timeout", E2E, ()),
-        *((word, DEV, (4,)) for word in (STUCK, "Needs Intervention", "NEEDS_INTERVENTION")),
-    ],
-)
-def test_a_status_is_read_in_any_spelling(status: str, phase: str, held: tuple[int, ...]) -> None:
-    assert rows(phase, status=status) == held
-
-
-@pytest.mark.parametrize("said", [True, "true", "yes", "on", 1, " YES "])
-def test_what_was_fixed_by_itself_is_seen_after_a_success_alone(said: object) -> None:
-    for status, held in (("Success", (2,)), ("failure", (7,)), ("partial", ())):
-        assert rows(DEV, status=status, auto_fix_applied=said) == held
-    assert rows(DEV, auto_fix_applied="no") == rows(DEV, auto_fix_applied=False) == ()
-
-
-def test_severe_issues_slow_researchers_and_all_at_once() -> None:
-    for severity, held in (("HIGH", (3,)), ("critical", (3,)), ("medium", ())):
-        assert rows(REVIEW, issues=[{"severity": severity, "message": "m"}]) == held
-    for agent, held in (
-        ("knowledge-researcher", (5,)),
-        ("bso-knowledge-researcher", (5,)),
-        ("developer", ()),
-    ):
-        assert rows(DEV, status="timeout", agent=agent) == held
-        assert rows(DEV, agent=agent) == ()
-    assert rows(E2E, status=STUCK, review_rounds=10, issues=[{"severity": "HIGH"}]) == (1, 3, 4)
-    assert rows(E2E, settings_of(is_e2e_enabled=False), status="failure") == (7,)
-    assert MOST_EVENTS == 3
 
 
 @given(st.sampled_from(EVENT_TYPES), st.sampled_from(PHASES), st.sampled_from(["failure", "needs-fix"]))

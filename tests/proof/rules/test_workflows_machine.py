@@ -88,16 +88,6 @@ def test_a_step_whose_if_is_false_says_so_and_what_is_passed_over_is_skipped() -
     assert course.asked() == [Target("c")]
 
 
-def test_going_back_runs_a_step_anew_and_skips_nothing() -> None:
-    again = {"when": "variables.n < 1", "set": {"n": "variables.n + 1"}, "next": "a"}
-    course = Course(action("a"), action("b"), condition("c", again), n=0).take(Begin())
-    course.end("a").end("b")
-    assert course.told("a") == ("running", at(3), None, None)
-    assert (course.step("a").result, course.step("b").status) == (None, "completed")
-    course.end("a").end("b")
-    assert (course.instance.status, course.instance.path) == ("completed", [*"abcabc"])
-
-
 # --- approvals
 
 
@@ -200,19 +190,3 @@ def test_or_it_fails_where_the_step_says_so() -> None:
 
 
 # --- parallel
-
-
-@pytest.mark.parametrize("most", [1, 2, 3, 9])
-def test_never_more_run_at_once_than_are_allowed_and_each_in_its_turn(most: int) -> None:
-    step = parallel("p", "params.items", max_parallel=most, outputs={"code": "exit_code"})
-    course = Course(step, items=list("abcde")).take(Begin())
-    waiting, begun = course.asked(), course.asked()
-    while waiting:
-        running = [it for it in course.step("p").sub_tasks if it.status == "running"]
-        assert len(running) == len(waiting) == min(most, 5 - len(begun) + len(waiting))
-        course.end("p", task=waiting.pop().task)
-        waiting += course.asked()
-        begun += course.asked()
-    assert [target.task for target in begun] == [0, 1, 2, 3, 4]
-    assert course.told("p") == ("completed", at(1), at(6), "5 of 5 completed.")
-    assert course.instance.variables["code"] == [0] * 5
