@@ -1,8 +1,7 @@
 """Breaking off work that runs in a thread of a server: what Ctrl-C is to a process of its own.
 
-``Cancellation.run`` does the work; whatever waits below it, however deep, asks here: ``check`` after a wait, ``sleep``
-in place of ``time.sleep``, ``on_cancel`` around what only another thread can wake. Without a cancellation, as on the
-command line, they cost nothing.
+``Cancellation.run`` does the work; whatever waits below it asks here: ``check`` after a wait, ``sleep`` in place of ``time.sleep``,
+``on_cancel`` around what only another thread can wake. Without a cancellation, as on the command line, they cost nothing.
 """
 
 import threading

@@ -40,13 +40,13 @@ _HEAD = """\
 [`kr init`](commands/init.md) writes a `kr.yaml` that holds every key with its default, commented out.
 
 **Where the file is.** `--config FILE`, else `KR_CONFIG`, else the nearest of `kr.yaml`, `_bmad/bso/config.yaml` and
-`config.yaml` (only with a `knowledge_research` section) in the working directory and the folders above it. Without a file the
-defaults apply. Your own `$XDG_CONFIG_HOME/kr/kr.yaml` (`~/.config/kr/kr.yaml`) holds, key by key, where the project's says nothing.
+`config.yaml` (only with a `knowledge_research` section) in the working directory and above. Your own
+`$XDG_CONFIG_HOME/kr/kr.yaml` (`~/.config/kr/kr.yaml`) holds, key by key, where the project's says nothing.
 
 **Trust.** Whoever writes a repository writes its `kr.yaml`. What that says of programs to start, variables to expand,
 keys, endpoints, private addresses and folders outside of the project is therefore left out, and named on standard error,
-until you say with [`kr trust`](commands/trust.md) that you trust the file as it is. Your own file, one that `--config` or
-`KR_CONFIG` names, and variables need no trust.
+until you say [`kr trust`](commands/trust.md). Your own file, one that `--config` or `KR_CONFIG` names, and variables need
+no trust.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the
 key below `knowledge_research` in capitals, nested keys after `__`: `KR_CIRCUIT_BREAKER__FAILURES` is

@@ -19,7 +19,7 @@ from kr.text import digest, fenced, identifiers, search_words, searchable
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of all indexes together; the least recently used go first."""
-_FORMAT = 10
+_FORMAT = 11
 """Of the files: another one is made anew."""
 
 _WAIT = 120.0  # seconds for another process that makes the same index

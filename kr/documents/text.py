@@ -134,8 +134,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str, str]]:
 
 _MARK = r"[=\-~^\"'`*+#.:_]"
 _TITLE = re.compile(
-    rf"^(?:(?P<over>{_MARK})(?P=over){{2,}} *\n *)?(?P<title>\S.*)\n(?P<below>(?P<under>{_MARK})(?P=under){{2,}}) *$",
-    re.MULTILINE,
+    rf"^(?:{_MARK}{{3,}} *\n *)?(?P<title>\S.*)\n(?P<below>(?P<mark>{_MARK})(?P=mark){{2,}}) *$", re.MULTILINE
 )
 _LITERAL = re.compile(
     r"^(?P<indent> *+)(?:\.\. (?:code-block|code|sourcecode)::[ ]*(?P<language>[\w+#.-]*).*|(?P<lead>.*):: *)"
@@ -143,34 +142,30 @@ _LITERAL = re.compile(
     re.MULTILINE,
 )
 """A block of code, below a directive or a line that ends with two colons."""
-_SILENT = re.compile(
-    r"^(?P<indent> *+)\.\. (?:_|\||toctree|image|figure|contents|raw).*(?:\n *$|\n(?P=indent) +.*)*",
-    re.MULTILINE,
-)
-_ROLE = re.compile(r"(?::[\w:+.-]{1,40}:)?`[~!]?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,500}>)?`_{0,2}")
+_SILENT = re.compile(r"^( *+)\.\. (?:_|\||toctree|image|figure|raw).*(?:\n *$|\n\1 +.*)*", re.MULTILINE)
 
 
 def restructured_to_markdown(text: str) -> str:
-    """Return reStructuredText with its headings, code and references as Markdown has them; a text with a fence is Markdown already."""
+    """Return reStructuredText with its headings and code as Markdown has them; a text with a fence is Markdown already."""
     if "```" in text:
         return text
-    levels: list[str] = []
+    marks: list[str] = []
 
     def heading(found: re.Match[str]) -> str:
-        title, mark = found["title"].strip(), (found["over"] or "") + found["under"]
+        title, mark = found["title"].strip(), found["mark"]
         if len(found["below"]) + 2 < len(title):
             return found[0]
-        if mark not in levels:
-            levels.append(mark)
-        return f"\n{'#' * min(6, levels.index(mark) + 1)} {title}\n"
+        if mark not in marks:
+            marks.append(mark)
+        return f"\n{'#' * min(6, marks.index(mark) + 1)} {title}\n"
 
     def literal(found: re.Match[str]) -> str:
         code = dedent(found["body"]).strip("\n").rstrip()
         lead = f"{found['indent']}{found['lead']}:\n\n" if found["lead"] else ""
         return f"{lead}{fenced(code, found['language'] or '')}\n" if code else found[0]
 
-    text = _SILENT.sub("", _TITLE.sub(heading, text.expandtabs(4)))
-    return re.sub(r"(?<!`)``(?!`)", "`", _LITERAL.sub(literal, _ROLE.sub(r"`\1`", text)))
+    text = _LITERAL.sub(literal, _SILENT.sub("", _TITLE.sub(heading, text.expandtabs(4))))
+    return re.sub(r"(?<!`)``(?!`)", "`", text)
 
 
 # --- a page as Markdown: its content without navigation and hidden text, code blocks whole. lxml reads it, markdownify writes it

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
 OWN_NAMES = frozenset(
-    f"KR_{name}"
-    for name in (
-        *("CONFIG", "DATABASE_URL", "FORMAT", "PHASE", "PYTHON"),
-        *("SERVER", "STORY_KEY", "TOKEN", "REVIEW_TOKEN", "VENV"),
-    )
+    "KR_CONFIG KR_DATABASE_URL KR_FORMAT KR_PHASE KR_PYTHON KR_REVIEW_TOKEN KR_SERVER KR_STORY_KEY KR_TOKEN KR_VENV".split()
 )
 """Variables that are no keys: kr's own, and those of the scripts in the repository."""
 

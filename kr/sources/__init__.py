@@ -1,6 +1,6 @@
 """Research sources and how they are reached: one protocol for all of them.
 
-A new source is a module, a branch in ``build_source``, a row of ``SOURCES`` and a place in ``CHAIN`` in ``kr.models``.
+A new source is a module, a branch in ``build_source``, a row of ``SOURCES`` in ``base`` and a place in ``CHAIN`` of ``kr.models``.
 """
 
 from collections.abc import Mapping

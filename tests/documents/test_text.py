@@ -50,11 +50,11 @@ def test_markdown_is_cut_at_its_headings_and_not_inside_of_code() -> None:
 
 def test_restructured_text_reads_as_markdown() -> None:
     text = (
-        "=====\nTitle\n=====\n\nSee :func:`~a.run` and `docs <https://x.example>`_.\n\nUse it::\n\n    run()\n\n.. code-block:: python\n"
+        "=====\nTitle\n=====\n\nSee ``a.run``.\n\nUse it::\n\n    run()\n\n.. code-block:: python\n"
         "   :linenos:\n\n   import a\n\nPart\n----\n\n.. toctree::\n\n   other\n\n.. note:: Mind this.\n"
     )
     assert told(text, "a.rst") == [
-        ("t: Title", "See `a.run` and `docs`.\n\nUse it:\n\n```\nrun()\n```\n\n```python\nimport a\n```"),
+        ("t: Title", "See `a.run`.\n\nUse it:\n\n```\nrun()\n```\n\n```python\nimport a\n```"),
         ("t: Title > Part", ".. note:: Mind this."),
     ]
 

@@ -33,7 +33,7 @@ TESTS = {
     "kr/lessons/line.py": "tests/lessons/test_line.py tests/lessons/test_duplicates.py",
     "kr/lessons/record.py": "tests/lessons/test_events.py tests/lessons/test_record.py",
     "kr/workflows/machine.py": "tests/workflows/test_machine.py",
-    "kr/store/ledger.py": "tests/store/test_ledger.py",
+    "kr/store/ledger.py": "tests/test_open_needs.py tests/test_tokens_spared.py",
 }
 """The modules, and the tests of each beside those in ``rules``."""
 _IMPORTED = ("hypothesis.stateful", "psycopg", "pydantic", "rapidfuzz.fuzz", "sqlalchemy", "yaml")

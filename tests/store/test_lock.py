@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import StoreBusy, StoreUnwritable
+from kr.errors import StoreBusy
 from kr.store.files import file_lock
 from tests.support.stores import ROOT
 
@@ -89,11 +89,3 @@ def test_who_waited_for_a_removed_file_locks_the_new_one(tmp_path: Path) -> None
     holder.communicate()
     thread.join()
     assert locked == [True]
-
-
-def test_a_lock_without_a_folder_is_unwritable(tmp_path: Path) -> None:
-    with (
-        pytest.raises(StoreUnwritable, match="absent"),
-        file_lock(tmp_path / "absent" / "db.lock", timeout=1),
-    ):
-        pass

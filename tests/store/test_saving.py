@@ -161,19 +161,6 @@ def test_a_path_that_leaves_the_base_is_neither_read_nor_written(store: Store, b
     assert (base.parent / "outside.md").read_text() == "# secret\n"
 
 
-@pytest.mark.parametrize("planted", ["frameworks", "frameworks/click"])
-def test_no_report_is_written_through_a_planted_symlink(store: Store, base: Path, planted: str) -> None:
-    outside = base.parent / "outside"
-    outside.mkdir()
-    (base / planted).parent.mkdir(parents=True, exist_ok=True)
-    (base / planted).symlink_to(outside)
-    with pytest.raises(ReportUnwritable, match="click"):
-        saving.save(store, draft(), "# text\n", NOW)
-    assert not list(outside.iterdir())
-    with store.read() as tx:
-        assert entry_rows.count(tx) == 0
-
-
 def test_a_symlink_in_place_of_a_report_is_replaced_not_followed(store: Store, base: Path) -> None:
     outside = base.parent / "outside.md"
     outside.write_text("# secret\n")

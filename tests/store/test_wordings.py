@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.models import Entry
-from kr.store import entries, lookup, saving
+from kr.store import entries, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.stores import NOW, draft, sql
@@ -60,15 +60,6 @@ def test_a_wording_is_proved_by_its_session_or_by_another_one(store: Store, entr
     with store.write() as tx:
         entries.prove_wording(tx, entry.id, "two")
     assert proved(store, entry) == ["One?", "Two?"]
-
-
-def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, entry: Entry) -> None:
-    keep(store, entry, "Needle?")
-    keep(store, entry, "Else?", session="other")
-    with store.write() as tx:
-        entries.forget_wordings(tx, entry, "s")
-        assert lookup.find(tx, "needle", most=5) == []
-    assert questions(store, entry.id) == ["Else?"]
 
 
 def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) -> None:

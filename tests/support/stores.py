@@ -22,7 +22,7 @@ from typing import Any
 from kr.errors import KrError
 from kr.frameworks import framework_key
 from kr.models import Entry
-from kr.store import entries, ledger, lookup, saving
+from kr.store import entries, lookup, saving
 from kr.store.engine import Store
 from kr.store.lookup import keywords_key, topic_key
 from kr.times import major_key
@@ -205,23 +205,6 @@ def _first_use(store: Store, number: str) -> str:
         return str(entries.count(tx) > 0)
 
 
-def _spend(store: Store, owner: str, limit: str) -> str:
-    charged = 0
-    for turn in range(6):
-        now = datetime.now(UTC)
-        with store.write() as tx:
-            _, held = ledger.reserve(tx, "s", "1-1", limit=int(limit), owner=owner, now=now)
-        if held is None:
-            continue
-        with store.write() as tx:
-            if (turn + int(owner)) % 3 == 0:
-                ledger.release_all(tx, owner)
-            else:
-                ledger.record_call(tx, held, call(charged=True))
-                charged += 1
-    return str(charged)
-
-
 def call(request_id: str | None = None, **changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = {"at": "2026-10-01T12:00:00.000000Z", "source": "context7", "outcome": "success"}
     values |= {"session_id": "s", "story_key": "1-1", "charged": False}
@@ -234,13 +217,6 @@ def _save_on(store: Store, seed: str) -> str:
         saving.save(store, draft(), head + "x" * 4096, datetime.now(UTC))
         sys.stdout.write(head)
         sys.stdout.flush()
-    return ""
-
-
-def _reserve_and_die(store: Store, limit: str) -> str:
-    with store.write() as tx:
-        ledger.reserve(tx, "s", "1-1", limit=int(limit), owner="dead", now=NOW)
-    os.kill(os.getpid(), 9)
     return ""
 
 
@@ -275,9 +251,7 @@ def _try_both(store: Store) -> str:
 PROGRAMS: dict[str, Callable[..., str]] = {
     "together": _together,
     "first-use": _first_use,
-    "spend": _spend,
     "save-on": _save_on,
-    "reserve-and-die": _reserve_and_die,
     "touch-on": _touch_on,
     "try-both": _try_both,
 }
