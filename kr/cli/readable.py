@@ -39,11 +39,13 @@ def table(rows: list[dict[str, Any]], indent: str = "") -> list[str]:
     if not (names and is_plain):
         return []
     cells = [[name.replace("_", " "), *(_scalar(row[name]) for row in rows)] for name in names]
-    widths = [max(map(columns, [*name.split(), *column])) for name, *column in cells]
+    widths = [max(map(columns, column)) for column in cells]
+    least = [min(_LEAST, max(map(columns, [*name.split(), *column]))) for name, *column in cells]
     while sum(widths) + 2 * len(widths) > width() - len(indent):
-        if max(widths) <= _LEAST:
+        spare = [has - needs for has, needs in zip(widths, least, strict=True)]
+        if not any(spare):
             return []
-        widths[widths.index(max(widths))] -= 1
+        widths[spare.index(max(spare))] -= 1
     lines: list[str] = []
     for row_of_cells in zip(*cells, strict=True):
         folded = [_folded(cell, most) for cell, most in zip(row_of_cells, widths, strict=True)]

@@ -1,8 +1,6 @@
 """``kr entries`` and ``kr archive`` as processes: forms, formats, exit statuses, and when they ask."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,45 +72,6 @@ def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
     assert (as_json.returncode, as_json.stdout) == (1, b"")
     assert "names the nearest ones" in project.run("entries", "--help").stdout.decode()
     assert "nearest: vue-slots" in answer(project, "entries", "remove", "vue-slot", status=1)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["entries"],
-        ["archive"],
-        ["entries", "nope"],
-        ["entries", "show"],
-        ["entries", "remove"],
-        ["entries", "list", "--limit", "0"],
-        ["entries", "list", "--status", "archived"],
-        ["entries", "restore", "vue-slots", "one"],
-        ["archive", "list", "--reason", "other"],
-    ],
-    ids=" ".join,
-)
-def test_a_wrong_command_line_is_status_two(project: Project, arguments: list[str]) -> None:
-    done = project.run(*arguments)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert b"Traceback" not in done.stderr
-    assert done.stderr
-
-
-def test_odd_ids_from_the_command_line_are_harmless(project: Project) -> None:
-    for odd in ("\x1b[2J", "a\nb", "'; DROP TABLE entries; --", "虚拟滚动"):
-        complaint = answer(project, "entries", "show", "--", odd, status=1)
-        assert "\x1b[2J" not in complaint
-    done = subprocess.run(
-        [sys.executable.encode(), b"-m", b"kr", b"entries", b"remove", b"\xff\xfe"],
-        cwd=project.root,
-        env=project.environ(),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert b"Traceback" not in done.stderr
-    assert len(project.sql("SELECT id FROM entries")) == 2
 
 
 def test_rows_can_play_no_tricks_on_a_terminal(project: Project) -> None:

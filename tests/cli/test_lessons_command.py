@@ -1,7 +1,6 @@
 """``kr lessons`` as a process: forms, streams, exit statuses."""
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -75,20 +74,6 @@ def run_obeying(project: Project, *arguments: str, stdin: str = "") -> "subproce
     )  # fmt: skip
 
 
-def test_a_lesson_that_can_t_be_written_names_the_file(project: Project) -> None:
-    path = write(project, "- [2026-01-01] [x] y")
-    before = path.read_bytes()
-    room = len(before) + 10
-    done = subprocess.run(
-        [sys.executable, "-m", "kr", "lessons", "add", "Rows jump", "--fix", "Give rows a key"],
-        cwd=project.root, env=project.environ(), text=True, capture_output=True, check=False, timeout=60,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.endswith(f"error: {path}: File too large\n")
-    assert path.read_bytes() == before
-
-
 def test_a_search_of_everything_shows_no_lesson_that_waits_or_is_retired(project: Project) -> None:
     project.run("stats")
     write(
@@ -134,23 +119,6 @@ def test_a_disabled_cache_records_and_does_not_inject(project: Project) -> None:
     asked = project.run("lessons", "inject", "--phase", "dev-execution", "--format", "json", more=off)
     assert asked.returncode == 1
     assert json.loads(asked.stdout)["errors"][0]["message"] == "Knowledge research disabled in config"
-
-
-@pytest.mark.parametrize(
-    ("document", "field", "message"),
-    [
-        ({"lessons_inject": {"phase": "coding"}}, "lessons_inject.phase", "Invalid phase tag"),
-        ({"mode": "research", "lessons_inject": {"phase": "dev-execution"}}, "mode", "Invalid mode"),
-        ({"mode": "other", "lessons_inject": {"phase": "dev-execution"}}, "mode", "Invalid mode"),
-    ],
-)
-def test_bad_injections_fail(project: Project, document: dict[str, object], field: str, message: str) -> None:
-    text = json.dumps({"story_key": "3-1", "session_id": "s", **document})
-    done = project.run("lessons", "inject", "--request", "-", "--format", "json", stdin=text)
-    answer = json.loads(done.stdout)
-    assert (done.returncode, answer["status"], answer["results"]) == (1, "failure", None)
-    assert answer["errors"][0]["field"] == field
-    assert answer["errors"][0]["message"].startswith(message)
 
 
 def test_unreadable_lines_are_told_on_standard_error(project: Project) -> None:

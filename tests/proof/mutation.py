@@ -31,7 +31,7 @@ TESTS = {
     "kr/report.py": "tests/test_markdown.py",
     "kr/guard.py": "tests/test_guard.py",
     "kr/lessons/line.py": "tests/lessons/test_line.py tests/lessons/test_duplicates.py",
-    "kr/lessons/record.py": "tests/lessons/test_events.py",
+    "kr/lessons/record.py": "tests/lessons/test_events.py tests/lessons/test_record.py",
     "kr/workflows/machine.py": "tests/workflows/test_machine.py",
     "kr/store/ledger.py": "tests/test_open_needs.py tests/test_tokens_spared.py",
 }

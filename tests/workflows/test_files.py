@@ -9,7 +9,7 @@ import pytest
 from kr.errors import WorkflowError
 from kr.workflows.machine import handle
 from kr.workflows.model import Begin
-from kr.workflows.runner import make_room, only_runner, read_state, write_state
+from kr.workflows.runner import only_runner, read_state, write_state
 from kr.workflows.service import find_template, shipped_folder
 from tests.support.workflows import NOW, action, approval, condition, make, parallel
 
@@ -97,22 +97,6 @@ def test_what_a_person_broke_is_told(path: Path, old: str, new: str, told: str) 
     assert told in str(error.value)
     assert str(error.value).startswith(f"{path}:")
     assert path.read_text() == text.replace(old, new, 1)
-
-
-def test_an_ended_instance_makes_room_and_no_other_does(path: Path) -> None:
-    assert make_room(path) is None
-    write_state(path, make([action("a")]))
-    with pytest.raises(WorkflowError, match="sample-1 is pending and has not ended"):
-        make_room(path)
-    ended = make([action("a")]).model_copy(update={"status": "failed", "current_step": None})
-    write_state(path, ended)
-    kept = make_room(path)
-    assert kept == path.with_name("sample-1.json")
-    assert not path.exists()
-    assert read_state(kept) == ended
-    path.write_text("{")
-    with pytest.raises(WorkflowError, match="broken"):
-        make_room(path)
 
 
 def _hold(

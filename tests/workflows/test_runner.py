@@ -242,10 +242,3 @@ def interrupt(program: str, folder: Path, number: int, *, when: Path) -> None:
             time.sleep(0.02)
         process.send_signal(number)
         process.wait(60)
-
-
-def test_no_record_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    steps = [action("a"), parallel("p", "[1, 2]"), action("b", "sleep 100", timeout_seconds=0.1, retries=1)]
-    assert run(tmp_path, make(steps)).status == "failed"
-    assert [path.name for path in tmp_path.iterdir()] == ["workflow_state.json"]
