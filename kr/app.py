@@ -20,8 +20,6 @@ from kr.text import section as section_of
 from kr.transfer import has_export
 
 if TYPE_CHECKING:
-    from _typeshed import StrPath
-
     from kr.catalog import Catalog
     from kr.lessons.record import RecordEnvelope
     from kr.lessons.review import Lessons
@@ -46,7 +44,7 @@ class App:
         settings: Settings,
         *,
         environ: Mapping[str, str],
-        cwd: "StrPath",
+        cwd: str | Path,
         progress: Progress = lambda _: None,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:

@@ -1,30 +1,5 @@
 """The tree of errors that kr raises on purpose; those that one module alone raises and handles stand there.
 
-::
-
-    KrError                  code, exit_status and http_status are class attributes
-    ├── ConfigError          a setting has a wrong value; names file, key and what is allowed
-    ├── InvalidRequest       a request failed validation; carries one FieldError per bad field
-    ├── BrokenYaml           a text is no YAML that kr takes; says in which line and column
-    ├── StoreError           the database can't serve; research goes on without it
-    │   ├── StoreBusy        another process holds it longer than we wait (it is not corrupt)
-    │   │   └── StoreConflict  the server ended the transaction for another's sake; it can be tried again
-    │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
-    │   ├── StoreForeign     another program's, or of a kr that was never released
-    │   ├── StoreTooNew      written by a newer kr
-    │   └── StoreUnwritable  it can be read at most
-    ├── Overloaded           the queue of requests is full
-    ├── UnknownEntry         no entry has this id; names the nearest
-    ├── EntryConflict        an entry can't be changed as things stand; says what would go
-    ├── ReviewerNeeded       only a person who signed in to review may do it
-    ├── ReportUnwritable     a report file can't be written
-    ├── RequestUnreadable    the file of a request can't be read
-    ├── NotInstalled         a package is missing that an extra of kr brings
-    ├── WorkflowError        a workflow can't be started, run or changed as things stand
-    └── SourceFailure        a research source gave no answer
-        ├── SourceNotAsked   it was never reached for: nothing is known of how it does
-        └── SourceTimeout    it gave none in time
-
 A message names what it is about (file, key, path, id) and the system's reason, or the nearest and what to do instead.
 Foreign exceptions (SQLAlchemy's, httpx2's, the MCP client's, ``OSError``) are translated at the
 seam where they arise, ``from exc``; no caller of a layer sees them.
@@ -46,6 +21,8 @@ class KrError(Exception):
 
 
 class ConfigError(KrError):
+    """A setting has a wrong value; names file, key and what is allowed."""
+
     exit_status = 2
 
 
@@ -81,7 +58,7 @@ class BrokenYaml(KrError):
 
 
 class StoreError(KrError):
-    """``problem`` is the message without what to do about it."""
+    """The database can't serve; research goes on without it. ``problem`` is the message without what to do about it."""
 
     code = "database_error"
     http_status = 503
@@ -92,26 +69,34 @@ class StoreError(KrError):
 
 
 class StoreBusy(StoreError):
+    """Another process holds it longer than we wait; it is not corrupt."""
+
     code = "database_busy"
 
 
 class StoreConflict(StoreBusy):
-    pass
+    """The server ended the transaction for another's sake; it can be tried again."""
 
 
 class StoreCorrupt(StoreError):
+    """The file is no database or is damaged; it is left as it is."""
+
     code = "database_corrupt"
 
 
 class StoreForeign(StoreError):
-    pass
+    """Another program's, or of a kr that was never released."""
 
 
 class StoreTooNew(StoreError):
+    """Written by a newer kr."""
+
     code = "database_too_new"
 
 
 class StoreUnwritable(StoreError):
+    """It can be read at most."""
+
     code = "database_unwritable"
 
 
@@ -135,10 +120,6 @@ class ReportUnwritable(KrError):
     code = "report_write_failed"
 
 
-class RequestUnreadable(KrError):
-    pass
-
-
 class NotInstalled(KrError):
     """What was asked for needs ``package``, which the extra ``kr[extra]`` brings."""
 
@@ -153,7 +134,7 @@ def how_to_install(extra: str) -> str:
 
 
 class WorkflowError(KrError):
-    pass
+    """A workflow can't be started, run or changed as things stand."""
 
 
 class SourceFailure(KrError):
@@ -174,6 +155,8 @@ class SourceFailure(KrError):
 
 
 class SourceNotAsked(SourceFailure):
+    """It was never reached for: nothing is known of how it does."""
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason, is_fault=False)
 

@@ -8,8 +8,7 @@ goes to the server that was named, and nowhere else.
 import json
 import logging
 import re
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -19,14 +18,12 @@ import httpx2
 from pydantic import TypeAdapter, ValidationError
 
 from kr.app import App
-from kr.cancellation import sleep
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.models import Envelope, Problem, Writer, failure
 from kr.requests import Mode
 from kr.research.finding_text import RateResults, SaveEnvelope
 from kr.research.service import ResearchService
 from kr.sources.network import run
-from kr.store.engine import Row
 
 if TYPE_CHECKING:
     from kr.lessons.record import RecordEnvelope
@@ -39,14 +36,11 @@ Value = dict[str, Any]
 _CONNECT_SECONDS = 3.0
 _MARGIN_SECONDS = 15.0
 """That a research has beyond its own deadline."""
-_TRIES = 3
-_LONGEST_PAUSE = 5.0
 _ROWS = 1000
 """At most, of a list that the server gives."""
-_BUSY = frozenset({429, 503})
+_GONE = (429, 500, 502, 503, 504)
 _NO_SUCH_PATH = "Not Found"
 """What a server says of a path that it does not have; of an entry that it does not have it says more."""
-_REFUSED = frozenset({401, 403})
 
 
 class ServerGone(KrError):
@@ -81,17 +75,23 @@ class SharedServer:
             return self._is_no_kr(path)
 
     def _ask(self, path: str, content: bytes | None, seconds: float, query: Mapping[str, Any]) -> Value:
-        reply = self._send(path, content, query, time.monotonic() + seconds)
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        given = {name: value for name, value in query.items() if value is not None}
+        method = "GET" if content is None else "POST"
+        request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
+        reply = self._exchange(request, seconds)
         try:
             value = reply.json()
         except (ValueError, RecursionError):
             value = None
         known = value if isinstance(value, dict) else {}
         status, detail = reply.status_code, known.get("detail")
-        if status in _REFUSED:
+        if status in (401, 403):
             why = detail or f"it answers HTTP {status}"
             raise ConfigError(f"KR_SERVER: {self.url} refuses: {why}; is KR_TOKEN its token?")
-        if status in _BUSY or (reply.is_server_error and status != httpx2.codes.NOT_IMPLEMENTED):
+        if status in _GONE:
             raise ServerGone(f"KR_SERVER: {self.url} answers HTTP {status}: {detail or 'no reason given'}")
         if known and detail is None:
             return known
@@ -103,25 +103,6 @@ class SharedServer:
     def _is_no_kr(self, path: str) -> NoReturn:
         why = f"{self.url} is no `kr serve` of this version: its answer to {path} is another one"
         raise ConfigError(f"KR_SERVER: {why}; name another one, or unset it")
-
-    def _send(
-        self, path: str, content: bytes | None, query: Mapping[str, Any], end: float
-    ) -> httpx2.Response:
-        """Send a request, again where the server is busy, until ``end`` (of ``time.monotonic``)."""
-        headers = {"Content-Type": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        given = {name: value for name, value in query.items() if value is not None}
-        method = "GET" if content is None else "POST"
-        request = httpx2.Request(method, f"{self.url}{path}", params=given, content=content, headers=headers)
-        for _ in range(_TRIES - 1):
-            reply = self._exchange(request, end - time.monotonic())
-            after = reply.headers.get("Retry-After", "")
-            pause = min(float(after) if after.isdecimal() else 1.0, _LONGEST_PAUSE)
-            if reply.status_code not in _BUSY or time.monotonic() + pause >= end:
-                return reply
-            sleep(pause)
-        return self._exchange(request, end - time.monotonic())
 
     def _exchange(self, request: httpx2.Request, seconds: float) -> httpx2.Response:
         async def exchange() -> httpx2.Response:
@@ -150,26 +131,21 @@ class SharedResearch(ResearchService):
 
     server: SharedServer
 
-    def answer(
-        self,
-        data: Mapping[str, Any],
-        *,
-        include_report: bool = False,
-        max_tokens: int | None = None,
-        default_mode: Mode | None = None,
-    ) -> Envelope:
+    def answer(self, data: Mapping[str, Any], *, default_mode: Mode | None = None, **wanted: Any) -> Envelope:
         """Post a request. A server that is gone is the failure of the request."""
         is_research = default_mode != "lessons-inject"
         path = "/v1/research" if is_research else "/v1/lessons/inject"
         seconds = self.settings.overall_timeout + _MARGIN_SECONDS if is_research else 0
-        wanted = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
         try:
             return self.server.post(Envelope, path, data, seconds=seconds, **wanted)
         except ServerGone as gone:
             return failure(data, Problem(type=gone.code, message=str(gone)), mode=default_mode)
 
-    def keep_row(self, row: Row) -> None:
-        """Keep none: the server keeps its own."""
+    def _refuse(
+        self, data: Mapping[str, Any], problems: Sequence[Problem], *, mode: Mode | None = None
+    ) -> Envelope:
+        """Refuse what can't be read, and keep no row: the server has those."""
+        return failure(data, *problems, mode=mode)
 
 
 class SharedApp(App):
@@ -217,7 +193,7 @@ class SharedApp(App):
         return self.server.get("/v1/entries", "total", **page, limit=limit and min(limit, _ROWS))
 
     def entry(self, entry_id: str, *, report: bool = False) -> Value:
-        return self.server.get(_path(entry_id), "id", report=str(report).lower())
+        return self.server.get(_path(entry_id), "id", report=report)
 
 
 def _path(entry_id: str) -> str:

@@ -98,9 +98,8 @@ Fields = Mapping[str, "Reader | Fields"]
 
 def field_read_by(read: Reader, default: Any = MISSING) -> Any:
     """Declare a field of a request, and how it is read; one that has a default may be missing or empty."""
-    if default is MISSING:
-        return field(metadata={"read": read})
-    return field(default=default, metadata={"read": optional(read, default)})
+    reader = read if default is MISSING else optional(read, default)
+    return field(default=default, metadata={"read": reader})
 
 
 def fields_of(record: type[Any]) -> Fields:
@@ -173,18 +172,12 @@ def as_text(value: object) -> str:
     raise bad(f"must be text, not a {'mapping' if isinstance(value, Mapping) else 'list'}")
 
 
-def text(value: object) -> str:
-    """Take text that shows something."""
+def text(value: object, most: int | None = None) -> str:
+    """Take text that shows something, of so many characters at most."""
     given = as_text(value)
     if is_blank(given):
         raise bad("must not be empty")
-    return given
-
-
-def short_text(value: object, most: int = LONGEST_LINE) -> str:
-    """Take text of so many characters at most."""
-    given = text(value)
-    if len(given) > most:
+    if most is not None and len(given) > most:
         raise bad(f"has {len(given)} characters; at most {most}")
     return given
 
@@ -195,21 +188,17 @@ def block(value: object) -> str:
 
 
 def line(value: object) -> str:
-    """Take one line without control characters, trimmed."""
+    """Take one line of 500 characters at most, without control characters, trimmed."""
     given = text(value)
     control = next((sign for sign in given if category(sign) in {"Cc", "Zl", "Zp"}), None)
     if control is not None:
         raise bad(f"must not contain line breaks or control characters (found U+{ord(control):04X})")
-    return given.strip()
-
-
-def short_line(value: object) -> str:
-    return short_text(line(value))
+    return text(given.strip(), LONGEST_LINE)
 
 
 def framework_name(value: object) -> str:
     """Take what may be the name of a framework or package."""
-    given = short_line(value)
+    given = line(value)
     if not any(map(str.isalnum, given)) or not _NAME.fullmatch(given):
         why = "must be a name: letters, digits, blanks and . - _ @ / + # : (no two dots together)"
         raise bad(f"{why}, not {shown(given)}")
@@ -218,7 +207,7 @@ def framework_name(value: object) -> str:
 
 def question(value: object) -> str:
     """Take a question; it may have lines."""
-    taken = short_text(text(value).strip(), LONGEST_QUESTION)
+    taken = text(text(value).strip(), LONGEST_QUESTION)
     if not any(map(str.isalnum, taken)):
         raise bad("must hold a letter or a digit")
     return taken
@@ -242,7 +231,7 @@ def lines(value: object) -> tuple[str, ...]:
 
 
 def few_lines(value: object) -> tuple[str, ...]:
-    found = tuple(map(short_line, lines(value)))
+    found = lines(value)
     if len(found) > _MOST_ITEMS:
         raise bad(f"has {len(found)} items; at most {_MOST_ITEMS}")
     return found
@@ -300,15 +289,6 @@ Mode = Literal["research", "lessons-inject"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 
-def _counted(name: str, least: int, value: object) -> int | None:
-    """Take a count; anything else is logged, and the configured value is used (F1, step 1)."""
-    number = count(value, least=least)
-    if number is None:
-        why = "is no positive integer: the configured value is used"
-        logger.warning("config_overrides.%s: %s %s", name, shown(value), why)
-    return number
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResearchOverrides:
     """What a caller of research may override; None is the configured value.
@@ -316,11 +296,13 @@ class ResearchOverrides:
     ``use`` is the id of the entry to be served, which goes before ``refresh``: to research again whatever the cache holds.
     """
 
-    max_calls: int | None = field_read_by(partial(_counted, "max_calls", 0), None)
-    timeout_seconds: int | None = field_read_by(partial(_counted, "timeout_seconds", 1), None)
+    max_calls: int | None = field_read_by(partial(count, least=0), None)
+    timeout_seconds: int | None = field_read_by(count, None)
     refresh: bool = field_read_by(yes_no, default=False)
-    use: str | None = field_read_by(short_line, None)
+    use: str | None = field_read_by(line, None)
     if_unsure: IfUnsure = field_read_by(one_of("if_unsure", get_args(IfUnsure)), "research")  # noqa: RUF009 - a dataclass field
+    notes: tuple[str, ...] = ()
+    """What was not taken, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +313,6 @@ class ResearchRequest:
     session_id: str
     research_query: Query
     config_overrides: ResearchOverrides = ResearchOverrides()
-    mode: Literal["research"] = "research"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +332,6 @@ class LessonsInjectRequest:
     story_key: str
     session_id: str
     lessons_inject: LessonsInject
-    mode: Literal["lessons-inject"] = "lessons-inject"
 
 
 def story_key(value: object) -> str:
@@ -371,11 +351,11 @@ def _tags(value: object) -> tuple[str, ...]:
     return tags
 
 
-IDENTITY: Fields = {"story_key": story_key, "session_id": short_text}
+IDENTITY: Fields = {"story_key": story_key, "session_id": partial(text, most=LONGEST_LINE)}
 _QUERY: Fields = {
     "framework": framework_name,
-    "framework_version": short_line,
-    "topic": short_line,
+    "framework_version": line,
+    "topic": line,
     "tags": _tags,
     "question": question,
 }
@@ -401,10 +381,26 @@ def parse_request(
     own = {name: value for name, value in data.items() if name in wanted or name not in blocks}
     readers = {"mode": one_of("mode", MODES), **IDENTITY, **{name: blocks[name] for name in wanted}}
     read = checked(readers, {**own, "mode": mode})
+    identity = {name: read[name] for name in IDENTITY}
     if mode == "lessons-inject":
-        return LessonsInjectRequest(**{**read, "lessons_inject": LessonsInject(**read["lessons_inject"])})
-    query, said = Query(**read["research_query"]), ResearchOverrides(**read["config_overrides"])
-    return ResearchRequest(**{**read, "research_query": query, "config_overrides": said})
+        return LessonsInjectRequest(**identity, lessons_inject=LessonsInject(**read["lessons_inject"]))
+    overrides = read["config_overrides"]
+    notes = _fallbacks(decoded(data.get("config_overrides")), overrides)
+    said = ResearchOverrides(**overrides, notes=notes)
+    return ResearchRequest(**identity, research_query=Query(**read["research_query"]), config_overrides=said)
+
+
+def _fallbacks(given: object, read: Mapping[str, Any]) -> tuple[str, ...]:
+    """Say, and log, for which counts the configured value is used: what was given is none (F1, step 1)."""
+    known = given if isinstance(given, Mapping) else {}
+    wrong = [
+        it for it in ("max_calls", "timeout_seconds") if known.get(it) not in (None, "") and read[it] is None
+    ]
+    why = "is no positive integer: the configured value is used"
+    notes = tuple(f"config_overrides.{name}: {shown(known[name])} {why}" for name in wrong)
+    for note in notes:
+        logger.warning("%s", note)
+    return notes
 
 
 def with_overrides(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:

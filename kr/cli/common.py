@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kr.cli.readable import envelope_view, readable
-from kr.errors import KrError, RequestUnreadable
+from kr.errors import KrError
 from kr.models import to_plain
 from kr.requests import LIMIT
 from kr.text import strip_invisible
@@ -223,14 +223,14 @@ def require_person(command: str) -> None:
 
 
 def read_request(source: str) -> bytes:
-    """Read a request from a file or standard input (``-``), at most a byte too many. Raises ``RequestUnreadable``."""
+    """Read a request from a file or standard input (``-``), at most a byte too many. Raises ``KrError``."""
     try:
         if source == "-":
             return b"" if sys.stdin is None else sys.stdin.buffer.read(LIMIT + 1)
         with Path(source).open("rb") as file:
             return file.read(LIMIT + 1)
     except OSError as error:
-        raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
+        raise KrError(f"{source}: can't be read: {error.strerror}") from error
 
 
 def given_request(given: dict[str, Any]) -> bytes | dict[str, Any]:

@@ -126,7 +126,7 @@ def inject(
     given: dict[str, Any] = {
         "status": "failure" if problems else "success" if chosen else "empty",
         "story_key": request.story_key,
-        "mode": request.mode,
+        "mode": "lessons-inject",
     }
     row = {
         **given,

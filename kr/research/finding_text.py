@@ -19,8 +19,10 @@ from kr.requests import (
     framework_name,
     one_of,
     question,
-    short_line,
     story_key,
+)
+from kr.requests import (
+    line as short_line,
 )
 from kr.text import fence_after, fenced
 

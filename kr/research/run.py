@@ -145,12 +145,12 @@ class ResearchRun:
         query = request.research_query
         names = {framework_key(other): name for other, name in self.config.aliases.items()}
         self.query = replace(query, framework=names.get(framework_key(query.framework), query.framework))
-        self.notes: list[str] = []
         self.errors: list[Problem] = []
         self.persona: str | None = None
         self.charged = self.unrecorded = 0
         """Calls that it was charged, and how many of them could not be written into the ledger."""
         self.overrides = request.config_overrides
+        self.notes = [*self.overrides.notes]
         most = self.overrides.max_calls
         self.call_limit = self.config.max_calls_per_story if most is None else most
         """How many calls the request, or its story, may cost."""

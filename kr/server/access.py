@@ -14,7 +14,7 @@ import ipaddress
 import logging
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -35,8 +35,7 @@ PROBLEM = "application/problem+json"
 MAX_BODY = LIMIT
 SIGN_IN = "/sign-in"
 COOKIE = "kr_session"
-USE_SECONDS = 30 * 24 * 60 * 60
-REVIEW_SECONDS = 12 * 60 * 60
+SESSION_SECONDS = 12 * 60 * 60
 
 _HEALTH = "/healthz"
 _HUNG_UP = 499
@@ -94,26 +93,20 @@ class Sessions:
         if secret is None or not hmac.compare_digest(token.encode(), secret.encode()):
             return None
         session_id = secrets.token_urlsafe(32)
-        seconds = USE_SECONDS if reviewer is None else REVIEW_SECONDS
-        self._sessions[session_id] = Session(time.time() + seconds, reviewer)
+        self._sessions[session_id] = Session(time.time() + SESSION_SECONDS, reviewer)
         return session_id
 
     def sign_out(self, session_id: str | None) -> None:
         self._sessions.pop(session_id or "", None)
 
 
-Count = Callable[[Scope, int, float], None]
-"""Takes a request, the status of its answer, and the seconds that it took."""
-
-
 class Access:
     """The outermost ASGI layer; see the module."""
 
-    def __init__(self, app: ASGIApp, policy: Policy, sessions: Sessions, count: Count) -> None:
+    def __init__(self, app: ASGIApp, policy: Policy, sessions: Sessions) -> None:
         self._app = app
         self._policy = policy
         self._sessions = sessions
-        self._count = count
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -137,10 +130,9 @@ class Access:
         except ClientDisconnect:
             return
         finally:
-            seconds = time.perf_counter() - began
-            self._count(scope, status, seconds)
+            milliseconds = (time.perf_counter() - began) * 1000
             path = quote(scope["path"])
-            logger.info("%s %s %d in %.1f ms", scope["method"], path, status, seconds * 1000)
+            logger.info("%s %s %d in %.1f ms", scope["method"], path, status, milliseconds)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp | None = self._refusal(scope)
@@ -166,7 +158,7 @@ class Access:
         if is_open or self._is_authorized(headers):
             return None
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
-            return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
+            return RedirectResponse(SIGN_IN, status_code=303)
         challenge = {"WWW-Authenticate": 'Bearer realm="kr"'}
         return problem(401, "the server wants its token", challenge)
 

@@ -13,13 +13,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from fastapi.security import HTTPBearer
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from kr import __version__, schemas
 from kr.errors import KrError, Overloaded
@@ -34,14 +33,13 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Pass over so many.")]
 MaxTokens = Annotated[int | None, Query(ge=1, le=100_000, description="Of a report in the answer.")]
 Unsure = Annotated[
-    IfUnsure | None, Query(description="Where nothing is served by itself; default: what the request says.")
+    IfUnsure | None, Query(description="Where nothing is served; default: as the request says.")
 ]
 Framework = Annotated[str | None, Query(max_length=200, description="Entries of this framework alone.")]
 Words = Annotated[str, Query(max_length=1000)]
 
 _MCP_PATHS = ("/mcp", "/mcp/")
 """Where MCP is served: clients differ in the slash at the end, and a redirect loses the body of some."""
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 _PROBLEM: dict[str, Any] = {
     "description": "What is wrong, in one sentence: RFC 9457.",
@@ -52,14 +50,6 @@ _UNKNOWN: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
 def create_http_app(workers: Workers, policy: Policy) -> Access:
     """Build the application, with what stands before it."""
-    counts = CollectorRegistry()
-    seconds = Histogram(
-        "kr_http_request_seconds",
-        "Time to answer a request.",
-        ("method", "route", "status"),
-        buckets=_SECONDS,
-        registry=counts,
-    )
     sessions = Sessions(policy)
     mcp = StreamableHTTPSessionManager(
         create_mcp_server(workers),
@@ -94,21 +84,13 @@ def create_http_app(workers: Workers, policy: Policy) -> Access:
 
     @api.get("/metrics", response_class=PlainTextResponse)
     async def exposition() -> Response:
-        """Give what Prometheus collects: what this server counts, and the totals of the knowledge base, which outlive it."""
+        """Give what Prometheus collects: the totals of the knowledge base."""
         totals = _Totals(await workers.run(workers.app.stats))
-        return Response(generate_latest(counts) + generate_latest(totals), media_type=_EXPOSITION)
+        return Response(generate_latest(totals), media_type=_EXPOSITION)
 
     api.mount("/static", StaticFiles(packages=[("kr.server", "static")]))
     api.include_router(page_router(workers, sessions), include_in_schema=False)
-    return Access(api, policy, sessions, partial(_count, seconds))
-
-
-def _count(seconds: Histogram, scope: Scope, status: int, taken: float) -> None:
-    """Count a request under its route: a path of an attacker's making must not make a time series."""
-    other = "/mcp" if scope["path"] in _MCP_PATHS else "none"
-    route = getattr(scope.get("route"), "path", None) or other
-    method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
-    seconds.labels(method, route, str(status)).observe(taken)
+    return Access(api, policy, sessions)
 
 
 class _Totals(Collector):
@@ -120,17 +102,16 @@ class _Totals(Collector):
     def collect(self) -> Iterable[Metric]:
         stats = self._stats
         requests, sources = stats["requests"], stats["sources"]
-        spared = "Tokens that answers from the cache spared: what finding out had cost, less the answer."
-        charged = "Calls to sources that stories paid for."
-        yield CounterMetricFamily("kr_tokens_spared", spared, value=stats["spared"]["tokens"])
-        yield CounterMetricFamily("kr_calls_charged", charged, value=stats["spending"]["charged"])
         results = {"hit": requests["hits"], "miss": requests["misses"]}
         asked = {row["source"]: row["asked"] for row in sources}
         paused = {row["source"]: row["circuit"] == "open" for row in sources}
         entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
         lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
+        spared, charged = {"": stats["spared"]["tokens"]}, {"": stats["spending"]["charged"]}
         counter, gauge = CounterMetricFamily, GaugeMetricFamily
         for family, name, label, what, values in (
+            (counter, "kr_tokens_spared", "", "What finding out had cost, less the answers.", spared),
+            (counter, "kr_calls_charged", "", "Calls to sources that stories paid for.", charged),
             (counter, "kr_research_requests", "result", "Research requests answered.", results),
             (counter, "kr_requests", "status", "Requests of any mode.", requests["by_status"]),
             (counter, "kr_source_asked", "source", "How often a source was asked.", asked),
@@ -138,9 +119,9 @@ class _Totals(Collector):
             (gauge, "kr_entries", "status", "Entries.", entries),
             (gauge, "kr_lessons", "phase", "Lessons.", lessons),
         ):
-            metric = family(name, what, labels=[label])
+            metric = family(name, what, labels=[label] if label else [])
             for of, value in values.items():
-                metric.add_metric([of], value)
+                metric.add_metric([of] if label else [], value)
             yield metric
 
 

@@ -29,7 +29,7 @@ from mcp_types import (
 
 from kr import __version__
 from kr.app import App
-from kr.errors import KrError
+from kr.errors import FieldError, InvalidRequest, KrError
 from kr.models import EVENT_TYPES, IfUnsure, Outcome, to_plain
 from kr.requests import Reader, bad, checked, count, line, optional, text
 from kr.schemas import FINDING, LESSON, TEXTS, Schema, object_of, text_of
@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 Context = ServerRequestContext[Any, Any]
 Arguments = Mapping[str, Any]
 Content = dict[str, Any]
+Call = Callable[[App, Arguments], Content]
 MAX_TOKENS = 1500
 """Of a report's text, where the caller says nothing else."""
 STDIO_WORKERS = 4
@@ -54,45 +55,26 @@ INSTRUCTIONS = (
 """What a client puts before its model when it connects: under 150 tokens, and a test measures it."""
 
 
-def _research(app: App, given: Arguments) -> Content:
-    """Answer a question; where nothing is served by itself the candidates are offered, unless told otherwise."""
-    unsure = given.get("if_unsure") or "candidates"
-    asked = {"framework": None, **given, **_identity(given), "if_unsure": unsure, "max_tokens": None}
-    max_tokens = _read(given, max_tokens=_MAX_TOKENS)["max_tokens"]
-    return to_plain(app.research.document(asked, include_report=True, max_tokens=max_tokens))
+_WHOLE: Schema = {"type": "integer"}
+TOOLS: list[Tool] = []
+CALLS: dict[str, Call] = {}
+"""What each tool does."""
 
 
-def _read_report(app: App, given: Arguments) -> Content:
-    asked = _read(given, id=line, section=optional(line), max_tokens=_MAX_TOKENS)
-    return app.read_report(asked["id"], section=asked["section"], max_tokens=asked["max_tokens"])
+def _tool(input_schema: Schema) -> Callable[[Call], Call]:
+    """Make a tool of a function: its name, and its docstring as the description."""
+
+    def add(call: Call) -> Call:
+        name, description = call.__name__.removeprefix("_"), " ".join((call.__doc__ or "").split())
+        TOOLS.append(Tool(name=name, description=description, input_schema=input_schema))
+        CALLS[name] = call
+        return call
+
+    return add
 
 
-def _search(app: App, given: Arguments) -> Content:
-    asked = _read(given, query=text, framework=optional(line), limit=optional(_whole_to(100), 10))
-    return app.search_all(asked["query"], framework=asked["framework"], limit=asked["limit"])
-
-
-def _save(app: App, given: Arguments) -> Content:
-    return to_plain(app.save_finding(given))
-
-
-def _rate(app: App, given: Arguments) -> Content:
-    said = {name: value for name, value in given.items() if name != "id"}
-    return to_plain(app.rate_report(_read(given, id=line)["id"], said))
-
-
-def _inject(app: App, given: Arguments) -> Content:
-    task = {name: given[name] for name in ("phase", "framework", "query", "files") if given.get(name)}
-    document = {
-        **_identity(given),
-        "mode": "lessons-inject",
-        "lessons_inject": {"phase": "dev-execution", **task},
-    }
-    return to_plain(app.research.inject(document))
-
-
-def _record(app: App, given: Arguments) -> Content:
-    return to_plain(app.record_lessons({**given, **_identity(given)}))
+def _one_of(words: tuple[str, ...]) -> Schema:
+    return {"type": "string", "enum": list(words)}
 
 
 def _identity(given: Arguments) -> dict[str, Any]:
@@ -119,91 +101,99 @@ def _whole_to(most: int) -> Reader:
 _MAX_TOKENS = optional(_whole_to(100_000), MAX_TOKENS)
 
 
-def _one_of(words: tuple[str, ...]) -> Schema:
-    return {"type": "string", "enum": list(words)}
-
-
-_WHOLE: Schema = {"type": "integer"}
-TOOLS: tuple[Tool, ...] = (
-    Tool(
-        name="research",
-        description="How a framework, library or tool is used: from what other agents found out, else researched once for all. "
-        "Status candidates: candidate_report may answer; if another of related does, ask with use; if none, with "
-        "if_unsure=research.",
-        input_schema=object_of(
-            "framework question framework_version? topic? tags? story_key? session_id? max_calls? timeout_seconds? "
-            "if_unsure? use? refresh? max_tokens?",
-            framework_version=text_of("default: the project's"),
-            tags=TEXTS,
-            max_calls={"type": "integer", "description": "to sources"},
-            timeout_seconds=_WHOLE,
-            if_unsure=_one_of(get_args(IfUnsure)),
-            use=text_of("entry id"),
-            refresh={"type": "boolean"},
-            max_tokens=_WHOLE,
-        ),
-    ),
-    Tool(
-        name="read_report",
-        description="Read an entry's report, or a section (Summary, Details, Code Examples).",
-        input_schema=object_of("id section? max_tokens?", max_tokens=_WHOLE),
-    ),
-    Tool(
-        name="search",
-        description="Find entries and lessons by words.",
-        input_schema=object_of("query framework? limit?", limit=_WHOLE),
-    ),
-    Tool(
-        name="save_finding",
-        description="Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also "
-        "to improve a report (entry).",
-        input_schema=FINDING,
-    ),
-    Tool(
-        name="rate_report",
-        description="Say whether a report that you used worked, or is wrong and why (note).",
-        input_schema=object_of("id outcome note? session_id?", outcome=_one_of(get_args(Outcome))),
-    ),
-    Tool(
-        name="lessons_inject",
-        description="Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
-        "dev-execution (default), code-review or e2e-inspection. Only what fits your task is given.",
-        input_schema=object_of(
-            "phase? framework? query? files? story_key? session_id?",
-            query=text_of(
-                "the task, and every language, framework and tool it touches: fastapi, pytest, docker"
-            ),
-            files=TEXTS,
-        ),
-    ),
-    Tool(
-        name="lessons_record",
-        description="Record what a failure teaches the next agent, in your words (lesson); or an agent's return (event_type, agent_return).",
-        input_schema=object_of(
-            "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
-            lesson=LESSON,
-            event_type=_one_of(EVENT_TYPES),
-            agent_return={"type": "object"},
-        ),
-    ),
+@_tool(
+    object_of(
+        "framework question framework_version? topic? tags? story_key? session_id? max_calls? timeout_seconds? "
+        "if_unsure? use? refresh? max_tokens?",
+        framework_version=text_of("default: the project's"),
+        tags=TEXTS,
+        max_calls={"type": "integer", "description": "to sources"},
+        timeout_seconds=_WHOLE,
+        if_unsure=_one_of(get_args(IfUnsure)),
+        use=text_of("entry id"),
+        refresh={"type": "boolean"},
+        max_tokens=_WHOLE,
+    )
 )
-CALLS: Mapping[str, Callable[[App, Arguments], Content]] = {
-    "research": _research,
-    "read_report": _read_report,
-    "search": _search,
-    "save_finding": _save,
-    "rate_report": _rate,
-    "lessons_inject": _inject,
-    "lessons_record": _record,
-}
-"""What each tool does."""
+def _research(app: App, given: Arguments) -> Content:
+    """How a framework, library or tool is used: from what other agents found out, else researched once for all.
+
+    Status candidates: candidate_report may answer; if another of related does, ask with use; if none, with if_unsure=research.
+    """
+    unsure = given.get("if_unsure") or "candidates"
+    asked = {"framework": None, **given, **_identity(given), "if_unsure": unsure, "max_tokens": None}
+    max_tokens = _read(given, max_tokens=_MAX_TOKENS)["max_tokens"]
+    return to_plain(app.research.document(asked, include_report=True, max_tokens=max_tokens))
+
+
+@_tool(object_of("id section? max_tokens?", max_tokens=_WHOLE))
+def _read_report(app: App, given: Arguments) -> Content:
+    """Read an entry's report, or a section (Summary, Details, Code Examples)."""
+    asked = _read(given, id=line, section=optional(line), max_tokens=_MAX_TOKENS)
+    return app.read_report(asked["id"], section=asked["section"], max_tokens=asked["max_tokens"])
+
+
+@_tool(object_of("query framework? limit?", limit=_WHOLE))
+def _search(app: App, given: Arguments) -> Content:
+    """Find entries and lessons by words."""
+    asked = _read(given, query=text, framework=optional(line), limit=optional(_whole_to(100), 10))
+    return app.search_all(asked["query"], framework=asked["framework"], limit=asked["limit"])
+
+
+@_tool(FINDING)
+def _save_finding(app: App, given: Arguments) -> Content:
+    """Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also to improve a report (entry)."""
+    return to_plain(app.save_finding(given))
+
+
+@_tool(object_of("id outcome note? session_id?", outcome=_one_of(get_args(Outcome))))
+def _rate_report(app: App, given: Arguments) -> Content:
+    """Say whether a report that you used worked, or is wrong and why (note)."""
+    said = {name: value for name, value in given.items() if name != "id"}
+    return to_plain(app.rate_report(_read(given, id=line)["id"], said))
+
+
+@_tool(
+    object_of(
+        "phase? framework? query? files? story_key? session_id?",
+        query=text_of("the task, and every language, framework and tool it touches: fastapi, pytest, docker"),
+        files=TEXTS,
+    )
+)
+def _lessons_inject(app: App, given: Arguments) -> Content:
+    """Get lessons from earlier failures before you begin a phase of work.
+
+    Phases: story-creation, story-review, dev-execution (default), code-review or e2e-inspection. Only what fits your task is given.
+    """
+    task = {name: given[name] for name in ("phase", "framework", "query", "files") if given.get(name)}
+    wanted = {"phase": "dev-execution", **task}
+    return to_plain(
+        app.research.inject({**_identity(given), "mode": "lessons-inject", "lessons_inject": wanted})
+    )
+
+
+@_tool(
+    object_of(
+        "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
+        lesson=LESSON,
+        event_type=_one_of(EVENT_TYPES),
+        agent_return={"type": "object"},
+    )
+)
+def _lessons_record(app: App, given: Arguments) -> Content:
+    """Record what a failure teaches the next agent, in your words (lesson); or an agent's return (event_type, agent_return)."""
+    if not (given.get("lesson") or given.get("agent_return")):
+        raise InvalidRequest(
+            FieldError("lesson", "give lesson: {symptom, fix}, or event_type and agent_return")
+        )
+    return to_plain(app.record_lessons({**given, **_identity(given)}))
 
 
 def create_mcp_server(workers: Workers) -> Server[Any]:
     """Build the server. Its tools run in the workers; cancelling a call cancels its work."""
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=list(TOOLS))
+        return ListToolsResult(tools=TOOLS)
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         call = CALLS.get(params.name)

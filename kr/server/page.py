@@ -6,7 +6,7 @@ Every address answers with whole HTML, and needs no script. Views and forms are 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, get_args
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -16,7 +16,7 @@ from kr import stats as numbers
 from kr.app import App
 from kr.errors import FieldError, InvalidRequest, KrError, ReviewerNeeded, UnknownEntry
 from kr.models import ShownStatus, Writer, person
-from kr.server.access import COOKIE, REVIEW_SECONDS, SIGN_IN, USE_SECONDS, Session, Sessions
+from kr.server.access import COOKIE, SESSION_SECONDS, SIGN_IN, Session, Sessions
 from kr.server.rendering import bar_chart, rate_chart, render, report_html
 from kr.server.worker import Workers
 from kr.text import one_line
@@ -352,11 +352,10 @@ class _Page:
             context = await self._workers.run(lambda: entry(app, Params({}), form.get("id", "")))
             again = {**context, "draft": form, "problem": str(error)}
             return self._render(request, "entry.html", again, status=422)
-        kept = {name: form[name] for name in ("phase", "page") if form.get(name)}
-        return RedirectResponse(f"{address}?{urlencode({**kept, 'done': what})}", status_code=303)
+        return RedirectResponse(f"{address}?done={what}", status_code=303)
 
     async def ask_to_sign_in(self, request: Request) -> Response:
-        return self._render(request, "sign_in.html", {"next": request.query_params.get("next", "/")})
+        return self._render(request, "sign_in.html", {})
 
     async def sign_in(self, request: Request) -> Response:
         """Let who knows one of the two tokens go on: to use the server, or under a name to review."""
@@ -365,11 +364,11 @@ class _Page:
         session_id = self._sessions.sign_in(form.get("token", ""), name)
         if session_id is None:
             raise HTTPException(403, "That is not the token. Go back, and try again.")
-        response = RedirectResponse(_local(form.get("next", "/")), status_code=303)
+        response = RedirectResponse("/review" if name is not None else "/", status_code=303)
         response.set_cookie(
             COOKIE,
             session_id,
-            max_age=USE_SECONDS if name is None else REVIEW_SECONDS,
+            max_age=SESSION_SECONDS,
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",
@@ -402,9 +401,3 @@ async def _read_form(request: Request) -> dict[str, str]:
     if "origin" not in request.headers:
         raise HTTPException(403, "A form is sent by a browser, from this page.")
     return dict(parse_qsl((await request.body()).decode(errors="replace"), keep_blank_values=True))
-
-
-def _local(address: str) -> str:
-    """Return an address of this server, or its first page: a link must not lead elsewhere after signing in."""
-    is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
-    return address if is_local else "/"

@@ -161,18 +161,12 @@ def test_an_entry_whose_report_is_nowhere_is_not_offered(project: Project) -> No
 
 
 def test_a_lesson_of_the_framework_that_shares_a_word_goes_along(project: Project) -> None:
-    for summary, tags in (
-        ("An option that retries fails twice: set multiple", '["vue"]'),
-        ("An option of another one", '["react"]'),
-    ):
-        project.sql(
-            "INSERT INTO lessons (id, date, phase, tags, summary, ref, source) VALUES (?, '2026-11-20', 'dev-execution', ?, ?, NULL, 'agent')",
-            summary[:12] + tags,
-            tags,
-            summary,
-        )
+    insert = "INSERT INTO lessons (id, date, phase, tags, summary, source) VALUES (?, '2026-11-20', 'dev-execution', ?, ?, 'agent')"
+    fitting = "An option that retries fails twice: set multiple"
+    for summary, tags in ((fitting, '["vue"]'), ("An option of another one", '["react"]')):
+        project.sql(insert, summary[:12] + tags, tags, summary)
     lessons = ask(project, question="Which option retries a request?")["results"]["lessons"]
-    assert [it["summary"] for it in lessons] == ["An option that retries fails twice: set multiple"]
+    assert [it["summary"] for it in lessons] == [fitting]
 
 
 def test_the_text_tells_the_confidence_of_now(project: Project) -> None:

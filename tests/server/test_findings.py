@@ -11,7 +11,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from kr.server.mcp import TOOLS, create_mcp_server
+from kr.server.mcp import create_mcp_server
 from kr.server.worker import Workers
 from kr.text import tokens_of
 from tests.support.program import Project
@@ -110,9 +110,6 @@ def test_what_is_too_long_is_refused_with_the_count(served: Served) -> None:
     (error,) = refused.json["errors"]
     assert (refused.status, error["field"]) == (422, "answer")
     assert error["message"].startswith(f"{tokens_of('word ' * 1200) + tokens_of(FINDING['code'])} tokens")
-    large = {**FINDING, "answer": "x" * (1024 * 1024)}
-    for path in ("/v1/findings", "/v1/entries/x/ratings"):
-        assert served.post(path, large).status == 413
     assert served.get("/v1/entries").json["total"] == 0
 
 
@@ -150,16 +147,6 @@ def test_ratings_count_once_for_a_session_and_withdraw(served: Served) -> None:
 
 
 # MCP
-
-
-def test_the_five_tools_of_knowledge_cost_at_most_680_tokens() -> None:
-    told = [
-        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-        for tool in TOOLS
-        if not tool.name.startswith("lessons_")
-    ]
-    assert len(told) == 5
-    assert sum(tokens_of(json.dumps(tool)) for tool in told) <= 680
 
 
 def test_what_one_agent_saves_over_mcp_another_is_offered_uses_and_rates(project: Project) -> None:
@@ -225,7 +212,7 @@ def test_arguments_in_other_forms_are_taken_as_they_are_meant(project: Project) 
                 "use": "",
                 "refresh": "false",
                 "max_calls": "0",
-                "timeout_seconds": 30.0,
+                "timeout_seconds": "soon",
                 "max_tokens": 40.0,
                 "story_key": "",
                 "session_id": None,
@@ -247,6 +234,7 @@ def test_arguments_in_other_forms_are_taken_as_they_are_meant(project: Project) 
     assert (content(read)["framework_version"], content(read)["is_cut"]) == ("4.1", False)
     assert content(asked)["status"] == "candidates"
     assert content(asked)["results"]["budget_remaining"] == 0
+    assert any("timeout_seconds" in note for note in content(asked)["results"]["degradation_notes"])
     assert tokens_of(content(asked)["results"]["candidate_report"]["text"]) <= 60
     assert content(used)["status"] == "cache-hit"
     kept = project.sql("SELECT framework_version, tags FROM requests WHERE status = 'candidates'")
@@ -272,6 +260,3 @@ def test_mcp_is_served_with_and_without_the_last_slash_and_without_a_redirect(se
         )
         assert sent.status not in {301, 302, 307, 308}
         assert served.get(path, accept="text/event-stream").status == 405
-    exposed = served.get("/metrics").body.decode()
-    assert 'route="/mcp"' in exposed
-    assert 'route="none"' not in exposed

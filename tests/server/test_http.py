@@ -1,8 +1,6 @@
 """``kr serve`` as its clients meet it: a process, loopback sockets, and the SDK's client for ``/mcp``."""
 
-import asyncio
 import json
-import re
 import signal
 import socket
 import threading
@@ -11,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from kr.server.mcp import TOOLS
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
-from tests.support.servers import TOKEN, Answer, Server, mcp_over_http, serving
+from tests.support.servers import TOKEN, Answer, Server, serving
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -90,7 +87,8 @@ def test_lessons_are_recorded_and_given(server: Server) -> None:
 
 
 def test_what_is_wrong_is_told(server: Server) -> None:
-    failed = server.post("/v1/research", {**request(), "story_key": "x"})
+    # So long that it comes in parts.
+    failed = server.post("/v1/research", {**request(), "story_key": "x", "more": "y" * 500_000})
     assert (failed.status, failed.json["status"]) == (422, "failure")
     assert [error["field"] for error in failed.json["errors"]] == ["story_key"]
     assert is_problem(server.get("/v1/entries/nothing"), 404, "nothing")
@@ -131,29 +129,12 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(server: Server) -> None
 
 
 def test_prometheus_reads_the_counts(server: Server) -> None:
-    server.get("/healthz")
     told = server.get("/metrics")
     assert told.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = told.body.decode().splitlines()
     assert any(line.startswith('kr_research_requests_total{result="hit"}') for line in lines)
-    assert any(re.match(r'kr_http_request_seconds_bucket\{.*route="/healthz"', line) for line in lines)
     assert "kr_calls_charged_total 1.0" in lines
     assert 'kr_circuit_open{source="context7"} 0.0' in lines
-
-
-def test_mcp_over_http_is_the_same_server(server: Server) -> None:
-    async def session() -> Any:
-        async with mcp_over_http(server.url) as client:
-            tools = (await client.list_tools()).tools
-            result = await client.call_tool(
-                "research", {"framework": "vue", "question": "x", "story_key": "y"}
-            )
-            return tools, result
-
-    tools, result = asyncio.run(session())
-    assert [tool.name for tool in tools] == [tool.name for tool in TOOLS]
-    assert result.is_error
-    assert result.structured_content["errors"][0]["field"] == "story_key"
 
 
 def wait_until(condition: Any) -> None:
@@ -210,7 +191,7 @@ def the_token_opens(server: Server) -> None:
     assert is_problem(refused, 401)
     assert "Bearer" in refused.headers["www-authenticate"]
     assert server.get("/healthz").status == 200
-    for given in (f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", f"Digest {TOKEN}"):
+    for given in (f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", f"Digest {TOKEN}", "Bearer \xe9"):
         assert server.get("/v1/stats", Authorization=given).status == 401
     for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}"):
         assert server.get("/v1/stats", Authorization=given, Host="kr.internal:8765").status == 200

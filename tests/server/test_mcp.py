@@ -155,6 +155,9 @@ def test_a_failure_is_a_tool_error_with_the_same_content(project: Project) -> No
                 odd = await client.call_tool(tool, given)
                 assert odd.is_error
                 assert f"{name}: Validation failed: must be text" in text(odd)
+            empty = await client.call_tool("lessons_record", {})
+            assert empty.is_error
+            assert "give lesson: {symptom, fix}" in text(empty)
             odd = await client.call_tool("research", {**QUESTION, "topic": {"a": 1}, "tags": [["x"]]})
             assert odd.is_error
             assert "research_query.topic" in [error["field"] for error in content(odd)["errors"]]

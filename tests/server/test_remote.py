@@ -1,15 +1,11 @@
 """``KR_SERVER``: the command line on a shared ``kr serve`` says what it says on a knowledge base of its own."""
 
-import http.server
 import json
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +13,7 @@ from kr.remote import ServerGone, SharedServer
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import TOKEN, Served, serving_here
-from tests.support.web_servers import Reply, as_json, page, web_server
+from tests.support.web_servers import Reply, as_json, page, redirect, web_server
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -34,7 +30,6 @@ SESSION: Session = (
     (("research", "--request", "-", "--include-report"), json.dumps(request())),
     (("research", "--request", "-"), "story_key: x"),
     (("lessons", "record", "--request", "-"), RETURN),
-    (("hook",), json.dumps(HOOK)),
     (("entries", "list", "--status", "fresh"), ""),
     (("entries", "show", "vue-repeatable-options", "--report"), ""),
     (("entries", "show", "nothing"), ""),
@@ -47,6 +42,7 @@ SESSION: Session = (
     (("lessons", "inject", "--phase", "dev-execution", "--session-id", "s-3"), ""),
     (("lessons", "inject", "--phase", "nonsense", "--session-id", "s-3"), ""),
     (("research", "--request", "-"), ": no yaml ["),  # which the server never hears of
+    (("hook",), json.dumps(HOOK)),
 )
 
 
@@ -90,7 +86,7 @@ def told(session: Session, project: Project, more: Mapping[str, str]) -> list[tu
     return said
 
 
-@pytest.mark.effort(len(SESSION), 9)
+@pytest.mark.effort(len(SESSION), 8)
 def test_every_shared_command_says_the_same(
     tmp_path: Path, context7: StandIn, served: Project, server: Served, effort: int
 ) -> None:
@@ -116,6 +112,8 @@ def test_a_server_that_is_gone_is_an_error_that_names_it(client: Project) -> Non
     done = client.run("stats", more={"KR_SERVER": url})
     assert (done.returncode, done.stdout) == (1, b"")
     assert f"KR_SERVER: {url} can't be reached" in done.stderr.decode()
+    unread = client.run("research", "--request", "-", stdin=": no yaml [", more={"KR_SERVER": url})
+    assert (unread.returncode, b"the request is broken" in unread.stdout) == (1, True)
     assert not client.base.exists()
     changed = client.run("entries", "remove", "nothing", more={"KR_SERVER": url})
     assert b"works on the local knowledge base" in changed.stderr
@@ -208,38 +206,11 @@ def test_a_hook_stops_nobody_when_the_server_does_not_answer(
     assert why in done.stderr
 
 
-@contextmanager
-def redirecting(seen: list[Any]) -> Iterator[str]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            seen.append((self.path, self.headers.get("Authorization")))
-            self.send_response(307)
-            self.send_header("Location", f"http://{self.headers['Host']}/elsewhere")
-            self.end_headers()
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as listener:
-        thread = threading.Thread(target=listener.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.server_port}"
-        finally:
-            listener.shutdown()
-            thread.join()
-
-
 def test_the_token_is_sent_to_no_redirect(client: Project) -> None:
-    seen: list[Any] = []
-    with redirecting(seen) as url:
-        done = client.run(
-            "research",
-            "--request",
-            "-",
-            stdin=json.dumps(request()),
-            more={"KR_SERVER": url, "KR_TOKEN": TOKEN},
-        )
+    with web_server(lambda _: redirect("/elsewhere", 307)) as server:
+        more = {"KR_SERVER": server.url, "KR_TOKEN": TOKEN}
+        done = client.run("research", "--request", "-", stdin=json.dumps(request()), more=more)
+        seen = [(it.path, it.headers["authorization"]) for it in server.requests()]
     assert seen == [("/v1/research", f"Bearer {TOKEN}")]
     assert done.returncode == 2
     assert b"elsewhere" in done.stderr

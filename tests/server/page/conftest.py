@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,35 +69,23 @@ def message(of: Site, response: Any) -> str:
     return one(soup(of, response.headers["location"]), ".message").get_text()
 
 
-class site:  # noqa: N801 - a context manager
+@contextmanager
+def site(
+    folder: Path,
+    *,
+    entries: int = 0,
+    requests: int = 0,
+    token: str | None = None,
+    review_token: str | None = None,
+) -> Iterator[Site]:
     """Make a project in a folder, fill it, and serve it."""
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        entries: int = 0,
-        requests: int = 0,
-        token: str | None = None,
-        review_token: str | None = None,
-    ) -> None:
-        self._project = Project(folder / "project")
-        self._project.clock.now = datetime.now(UTC)
-        self._app = self._project.app()
+    project = Project(folder / "project")
+    project.clock.now = datetime.now(UTC)
+    with project.app() as app:
         if entries:
-            fill_sprint(
-                self._app.store,
-                self._app.settings.lessons_file,
-                self._project.clock(),
-                entries=entries,
-                requests=requests,
-            )
+            file, now = app.settings.lessons_file, project.clock()
+            fill_sprint(app.store, file, now, entries=entries, requests=requests)
         policy = Policy(names=NAMES, token=token, review_token=review_token)
-        self._served = create_http_app(Workers(self._app, workers=8), policy)
-
-    def __enter__(self) -> Site:
-        client = TestClient(self._served, base_url="http://localhost", follow_redirects=False)
-        return Site(self._project, client, self._served)
-
-    def __exit__(self, *_: object) -> None:
-        self._app.close()
+        served = create_http_app(Workers(app, workers=8), policy)
+        client = TestClient(served, base_url="http://localhost", follow_redirects=False)
+        yield Site(project, client, served)

@@ -6,13 +6,13 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from bs4 import BeautifulSoup, Tag
+from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.server import rendering as texts
 from kr.server.access import Policy, Sessions
-from kr.server.rendering import HEIGHT, Chart, bar_chart, rate_chart, report_html, scale, to_html
+from kr.server.rendering import HEIGHT, Chart, rate_chart, report_html, scale, to_html
 from tests.support.sprint import SCRIPT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -108,32 +108,9 @@ def drawn(chart: Chart) -> BeautifulSoup:
     return BeautifulSoup(str(macros.chart("id", chart, "what it shows", texts.number)), "html.parser")
 
 
-def number_in(tag: Tag, name: str) -> float:
-    return float(str(tag[name]).removesuffix("%"))
-
-
-@settings(deadline=None, max_examples=20)
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=30, max_size=30))
-def test_the_parts_of_a_bar_stand_on_each_other_inside_the_plot(values: list[tuple[int, int]]) -> None:
-    days = [{**day, "hits": hits, "misses": misses} for day, (hits, misses) in zip(DAYS, values, strict=True)]
-    plot = drawn(bar_chart(days, hit="hits", miss="misses"))
-    assert plot.select(".plot text")[-1].get_text() == "30 Nov"
-    for bar, pair in zip(plot.select("g"), values, strict=True):
-        parts = bar.select(".hit, .miss")
-        assert len(parts) == sum(map(bool, pair))
-        for part in parts:
-            assert 0 <= number_in(part, "x") < number_in(part, "x") + number_in(part, "width") <= 100
-            assert number_in(part, "y") >= 7
-            assert number_in(part, "y") + number_in(part, "height") <= HEIGHT + 9.1
-        if len(parts) == 2 and min(number_in(part, "height") for part in parts) > 1:
-            below, above = parts
-            end = number_in(above, "y") + number_in(above, "height")
-            assert end == pytest.approx(number_in(below, "y"), abs=0.1)
-
-
 def test_a_line_breaks_where_a_day_has_no_rate() -> None:
     plot = drawn(rate_chart([{**DAYS[0], "hit_rate": rate} for rate in (0.0, 1.0, None, 0.5)]))
-    points = [number_in(point, "cy") for point in plot.select("circle")]
+    points = [float(str(point["cy"])) for point in plot.select("circle")]
     assert points == [HEIGHT + 8, 8, HEIGHT / 2 + 8]
     assert len(plot.select("line.rate")) == 1
 
@@ -156,14 +133,9 @@ def test_a_time_is_said_as_people_say_it(text: str | None, said: str) -> None:
     assert texts.ago(text, NOW) == said
 
 
-def sessions_of(token: str | None, review_token: str | None = None) -> Sessions:
-    return Sessions(Policy(names=(), token=token, review_token=review_token))
-
-
 def test_a_session_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions, now = sessions_of("use", "review"), time.time()
-    use, review = sessions.sign_in("use") or "", sessions.sign_in("review", "Ann") or ""
-    for hours, names in ((11, ["", "Ann"]), (13, [""]), (30 * 24 + 1, [])):
+    sessions, now = Sessions(Policy(names=(), token="use", review_token="review")), time.time()
+    begun = [sessions.sign_in("use"), sessions.sign_in("review", "Ann")]
+    for hours, are_there in ((11, True), (13, False)):
         monkeypatch.setattr("time.time", lambda late=now + hours * 3600: late)
-        found = [session.reviewer or "" for it in (use, review) if (session := sessions.get(it))]
-        assert found == names
+        assert [sessions.get(it) is not None for it in begun] == [are_there, are_there]
