@@ -13,7 +13,7 @@ import click
 from kr.cli import common
 from kr.cli.readable import problem_lines
 from kr.errors import KrError
-from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, HookEvent, read_hook
+from kr.lessons.hooks import ASK_FOR_LESSONS, DEFAULT_PHASE, LOOKED_AT, HookEvent, read_hook
 from kr.models import PHASES
 from kr.schemas import inject_request, record_request
 
@@ -233,14 +233,14 @@ PostToolUseFailure and SubagentStop:
 def hook(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
     """Answer a Claude Code hook whose JSON comes on standard input. It fails open: the exit status is 0 whatever happens.
 
-    SessionStart and SubagentStart get the lessons of the agent's phase;
+    SessionStart and SubagentStart get the lessons of the agent's phase, those that fit what the transcript says of its task;
     PostToolUseFailure and SubagentStop are recorded; an agent that returns a failure without lessons is asked once
     what it learned. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or KR_PHASE, else it is
     dev-execution. The project is that of the event's cwd.
     """
     try:
         data = _read_event()
-        event = read_hook(data)
+        event = read_hook(data, _tail)
         if event is None:
             return
         cwd = data.get("cwd")  # the hook itself may be started elsewhere
@@ -275,7 +275,7 @@ def _tell(problem: str) -> None:
 
 
 def _give(app: "App", event: HookEvent, phase: str, identity: dict[str, str]) -> dict[str, Any] | None:
-    task = {"phase": phase, "query": event.query}
+    task = {"phase": phase, "query": event.query, "files": [*event.files]}
     envelope = app.research.inject({**identity, "lessons_inject": task})
     for problem in envelope.errors:
         _tell(problem.message)
@@ -299,3 +299,18 @@ def _record(app: "App", event: HookEvent, phase: str, identity: dict[str, str]) 
         for problem in app.record_lessons(json.dumps(request).encode(), **_HOOK_WAITS).errors:
             _tell(problem.message)
     return None
+
+
+def _tail(path: str) -> str:
+    """Read the end of a transcript. A pipe or a device would keep the agent waiting: it is refused.
+
+    A session that starts names a transcript that only its first message writes.
+    """
+    file = Path(path)
+    if not file.exists():
+        return ""
+    if not file.is_file():
+        raise OSError(f"{path} is not a regular file")
+    with file.open("rb") as stream:
+        stream.seek(max(file.stat().st_size - LOOKED_AT, 0))
+        return stream.read(LOOKED_AT).decode(errors="replace")

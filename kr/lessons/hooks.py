@@ -3,8 +3,9 @@
 Agents are careless: what is odd in a hook's JSON means that there is nothing to do; nothing here raises.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,7 +15,7 @@ from kr.errors import InvalidRequest
 from kr.requests import read_document
 
 LOOKED_AT = 256 * 1024
-"""Characters at the end of a message that are looked at."""
+"""Characters at the end of a message or a transcript that are looked at."""
 DEFAULT_PHASE = "dev-execution"
 """The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
 ASK_FOR_LESSONS = (
@@ -30,9 +31,8 @@ _PHASE_WORDS = {
     "dev-execution": "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?"
     "|programm(?:er|ers|ing)|fix(?:er|ing)?|refactor(?:er|ing)?",
 }
-_OWN_TOOLS = frozenset(
-    "Edit MultiEdit Write NotebookEdit Read Glob Grep LS TodoWrite Task Agent WebFetch WebSearch".split()
-)
+_CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_OWN_TOOLS = _CHANGING | {"Read", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch"}
 _MOST_DOCUMENTS = 8
 _MOST_TRIES = 50
 # What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import, a wrong path.
@@ -53,7 +53,7 @@ _SIGNS = ("status", "lessons", "lesson")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """Somebody starts, and gets the lessons of the phase that fit ``query``; or something failed: ``agent_return`` is recorded.
+    """Somebody starts, and gets the lessons of the phase that fit ``query`` and ``files``; or something failed: ``agent_return`` is recorded.
 
     ``phase``: by the agent's type. ``may_ask``: who returns a failure without a lesson can be asked for its words before it ends.
     """
@@ -62,18 +62,21 @@ class HookEvent:
     phase: str | None
     session_id: str
     query: str = ""
+    files: tuple[str, ...] = ()
     agent_return: Mapping[str, Any] | None = None
     may_ask: bool = False
 
 
-def read_hook(data: Mapping[str, Any]) -> HookEvent | None:
-    """Say what to do about a hook's input; ``None`` when there is nothing."""
+def read_hook(data: Mapping[str, Any], read_transcript: Callable[[str], str]) -> HookEvent | None:
+    """Say what to do about a hook's input; ``None`` when there is nothing. ``read_transcript`` gives the end of a transcript."""
     name = _text(data, "hook_event_name")
     phase, session = phase_of(_text(data, "agent_type")), _text(data, "session_id") or "hook"
     event = HookEvent(name=name, phase=phase, session_id=session)
     match name:
         case "SessionStart" | "SubagentStart":
-            return replace(event, query=_text(data, "prompt"))
+            path = _text(data, "transcript_path")
+            query, files = task_of(read_transcript(path)) if path else ("", ())
+            return replace(event, query=_text(data, "prompt") or query, files=files)
         case "PostToolUseFailure" if error := teaching_part(data):
             return replace(event, agent_return={"status": "failure", "errors": [{"message": error}]})
         case "SubagentStop" if returned := read_last_return(_text(data, "last_assistant_message")):
@@ -103,6 +106,38 @@ def phase_of(agent_type: str) -> str | None:
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
+
+
+def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
+    """Return what a transcript of JSON lines says of the task: the last prompt, and the files that were changed.
+
+    The prompt is what an agent is called with, or else what the user said last.
+    """
+    prompt = ""
+    files: dict[str, None] = {}
+    for role, part in _last_parts(transcript):
+        if given := _mapping(part.get("input")):
+            prompt = prompt or _text(given, "prompt")
+            path = _text(given, "file_path") or _text(given, "notebook_path")
+            if path and part.get("name") in _CHANGING:
+                files[path] = None
+        elif role == "user" and not part.get("tool_use_id"):
+            prompt = prompt or _text(part, "text")
+    return prompt, tuple(files)
+
+
+def _last_parts(transcript: str) -> Iterator[tuple[object, Mapping[str, Any]]]:
+    """Yield the parts of all messages, each with who said it, those of the last message first."""
+    for line in reversed(transcript.splitlines()):
+        with suppress(ValueError, RecursionError):
+            message = _mapping(_mapping(json.loads(line)).get("message"))
+            content = message.get("content")
+            for part in content if isinstance(content, list) else [{"text": content}]:
+                yield message.get("role"), _mapping(part)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:

@@ -46,6 +46,21 @@ _LEAST_WORDS = 2
 _COMMON_SHARE = 0.15
 _RARE_SHARE = 0.05
 _COMMON_LEAST = 3
+# What tells a programming language: names of frameworks and tools, and ends of files' names. Words such as "test" are in all of them.
+_LANGUAGES = {
+    "python": "py pyi ipynb alembic celery coverage django fastapi flask httpx hypothesis jinja2 mypy numpy pandas pip poetry polars "
+    "pydantic pydantic-settings pydantic_settings pytest ruff sklearn sqlalchemy tox uv uvicorn",
+    "javascript": "js jsx ts tsx mjs cjs mts cts esbuild eslint express fastify jest mocha next node npm nuxt pnpm prettier prisma react "
+    "svelte tailwind testing-library typescript vite vitest vue webpack astro",
+    "java": "kt kts gradle kotlin maven spring",
+    "ruby": "rb bundler rails rspec",
+    "php": "composer laravel",
+    "c": "h cc cpp hpp cmake",
+    "rust": "rs cargo",
+    "go": "",
+    "shell": "sh bash",
+}
+_LANGUAGE_OF = {word: name for name, words in _LANGUAGES.items() for word in (name, *words.split())}
 _FORGED_TITLE = r"(?i)[\[［【〔]\s*LESSONS\s*[\]］】〕]"
 _FORGED_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
 
@@ -194,8 +209,8 @@ def order(
 def _fits(lines: ParsedLines, task: LessonsInject, frameworks: Sequence[str]) -> dict[int, float]:
     """Weigh what lessons share with a task: the framework, rarer words, files. What shares nothing is left out.
 
-    A word in more than 15 % of the lessons tells nothing. One word in common is chance where it stands in more than 5 %,
-    where the task has a framework, or where the lesson is about another one.
+    So is what is about another programming language. A word in more than 15 % of the lessons tells nothing. One word in common is chance
+    where it stands in more than 5 %, where the task has a framework, or where the lesson is about another one.
     """
     texts = _searchable(lines)
     own = _about_framework(lines, texts, task, frameworks)
@@ -215,7 +230,10 @@ def _fits(lines: ParsedLines, task: LessonsInject, frameworks: Sequence[str]) ->
     near = dict(_near_files(lines, task.files))
     for at in own | near.keys():
         fits[at] = fits.get(at, 0.0) + (_OWN_FRAMEWORK if at in own else 0.0) + near.get(at, 0.0)
-    return {at: round(fit, 6) for at, fit in fits.items()}
+    ends = (_split(path)[1].rpartition(".")[2] for path in task.files)
+    languages = _languages_of((*frameworks, *tokens(task.query), *ends))
+    other = lines.tagged(lambda tags: bool(languages and (of := _languages_of(tags)) and not of & languages))
+    return {at: round(fit, 6) for at, fit in fits.items() if at in own or at not in other}
 
 
 def _searchable(lines: ParsedLines) -> list[str]:
@@ -223,6 +241,11 @@ def _searchable(lines: ParsedLines) -> list[str]:
     tags = {it: " ".join(tag for tag in split_tags(it) if tag not in PHASES) for it in set(lines.tags)}
     found = (f"{tags[it]} {text}" for it, text in zip(lines.tags, lines.texts, strict=True))
     return "\n".join(found).replace(" Ref: ", "  ").casefold().split("\n")
+
+
+def _languages_of(words: Iterable[str]) -> set[str]:
+    """Return the languages of frameworks, tools, tags and ends of names; what is of none, such as Docker, adds nothing."""
+    return {_LANGUAGE_OF[word] for it in words if (word := it.strip().lower()) in _LANGUAGE_OF}
 
 
 def _about_framework(

@@ -1,6 +1,7 @@
 """``kr hook`` as Claude Code runs it: JSON in, JSON out, exit status 0 whatever happens."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,10 @@ def test_what_goes_wrong_is_said(project: Project) -> None:
     done = hook(project, "SubagentStart", agent_type="code-reviewer")
     assert b"a.java:1" in done.stdout
     assert b"1 lines are no lesson" in done.stderr
+    pipe = project.root / "pipe"
+    os.mkfifo(pipe)
+    done = hook(project, "SubagentStart", agent_type="dev", transcript_path=str(pipe))
+    assert b"not a regular file" in done.stderr
 
 
 def test_the_project_is_that_of_the_events_cwd(project: Project, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from kr.lessons.hooks import (
     read_hook,
     read_last_return,
     returned_documents,
+    task_of,
 )
 
 
@@ -35,8 +36,8 @@ def test_the_phase_of_an_agent(agent: str, phase: str | None) -> None:
     assert phase_of(agent) == phase
 
 
-def read(event: str, **more: Any) -> object:
-    return read_hook({"hook_event_name": event, "session_id": "s", **more})
+def read(event: str, transcript: str = "", **more: Any) -> object:
+    return read_hook({"hook_event_name": event, "session_id": "s", **more}, lambda _path: transcript)
 
 
 def test_what_is_to_do() -> None:
@@ -68,7 +69,7 @@ def test_what_is_to_do() -> None:
         read("PostToolUseFailure", error="no module", tool_name="Read"),
         read("SubagentStop"),
         read("SubagentStop", last_assistant_message="All is well."),
-        read_hook({}),
+        read_hook({}, str),
     ],
 )
 def test_nothing_to_do(nothing: object) -> None:
@@ -82,7 +83,7 @@ def test_nothing_to_do(nothing: object) -> None:
     )
 )
 def test_any_input_is_read(data: dict[str, Any]) -> None:
-    read_hook(data)
+    read_hook(data, str)
 
 
 def test_a_slip_among_errors_costs_only_itself() -> None:
@@ -105,6 +106,25 @@ def test_a_slip_among_errors_costs_only_itself() -> None:
 )
 def test_what_only_its_author_need_know_is_nothing_to_do(error: str) -> None:
     assert read("PostToolUseFailure", tool_name="Bash", error=error) is None
+
+
+def test_the_task_is_read_from_the_transcript() -> None:
+    lines = [
+        {"message": {"role": "user", "content": "an earlier wish"}},
+        {"message": {"role": "assistant", "content": [
+            {"type": "tool_use", "name": "Edit", "input": {"file_path": "/home/dev/shop/src/cart.py", "new_string": "x"}},
+            {"type": "tool_use", "name": "Read", "input": {"file_path": "/home/dev/shop/README.md"}},
+        ]}},
+        {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "text": "done"}]}},
+        {"message": {"role": "assistant", "content": [
+            {"type": "tool_use", "name": "Task", "input": {"subagent_type": "dev", "prompt": "Page the orders with SQLAlchemy"}}
+        ]}},
+        "no object",
+    ]  # fmt: skip
+    transcript = "\n".join([*(json.dumps(line) for line in lines), "{torn"])
+    assert task_of(transcript) == ("Page the orders with SQLAlchemy", ("/home/dev/shop/src/cart.py",))
+    assert task_of(json.dumps(lines[0])) == ("an earlier wish", ())
+    assert task_of("") == ("", ())
 
 
 # --- the return in an agent's last words ---

@@ -236,6 +236,25 @@ def test_only_what_fits_the_task_is_given_from_any_phase(
     assert places(LESSONS, **task) == given_lessons
 
 
+@pytest.mark.parametrize(
+    ("task", "given_lessons"),
+    [
+        ({"files": ("src/Cart.java",)}, [3]),
+        ({"files": ("tests/test_cart.py",)}, [2, 3]),
+        ({"files": ("deploy.sh",)}, [3]),
+        ({"files": ("compose.yaml",)}, [1, 2, 3]),  # of no language
+        ({"framework": "vitest", "files": ("tests/cart.test.ts",)}, [1, 3]),
+    ],
+)
+def test_a_lesson_of_another_language_does_not_fit(task: dict[str, Any], given_lessons: list[int]) -> None:
+    lessons = [
+        lesson("Run cart tests with the DOM in jsdom", tags="dev-execution,jest", at=1),
+        lesson("Cart tests need a database of each worker", tags="dev-execution,pytest", at=2),
+        lesson("Tests of the cart need stock", tags="dev-execution,docker", at=3),
+    ]
+    assert sorted(places(lessons, query="cart tests with their fixtures", **task)) == given_lessons
+
+
 def test_what_came_back_rises_what_never_did_sinks_and_pinned_ones_go_first() -> None:
     lessons = [lesson(f"lesson number {at}", f"2026-01-0{at}", at=at) for at in (1, 2, 3, 4, 5)]
     states = {
