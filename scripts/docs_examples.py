@@ -25,52 +25,49 @@ _ASKED = {
 }
 
 
-def _research(app: App) -> str:
+def _research(app: App) -> Output:
     answer = app.research.document(_ASKED, include_report=True)
-    return shown(Output(value=to_plain(answer), view=partial(research.research_view, is_whole=False)))
+    return Output(value=to_plain(answer), view=partial(research.research_view, is_whole=False))
 
 
-def _lessons(app: App) -> str:
+def _lessons(app: App) -> Output:
     with app.lessons() as service:
-        return shown(Output(value=service.lessons(phase="dev-execution", limit=2), columns=lessons.LISTED))
+        return Output(value=service.lessons(phase="dev-execution", limit=2), columns=lessons.LISTED)
 
 
-def _inject(app: App) -> str:
+def _inject(app: App) -> Output:
     asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": {"phase": "e2e-inspection"}}
-    return shown(Output(value=to_plain(app.research.inject(asked)), view=lessons.injection_view))
+    return Output(value=to_plain(app.research.inject(asked)), view=lessons.injection_view)
 
 
-def _entries(app: App) -> str:
-    found = app.entries(framework="fastapi", limit=3)["entries"]
-    return shown(Output(value=found, columns=entries.LISTED))
+def _entries(app: App) -> Output:
+    return Output(value=app.entries(framework="fastapi", limit=3)["entries"], columns=entries.LISTED)
 
 
-_SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
-    "explain": {
-        f'kr explain fastapi "{_ASKED["question"]}"': lambda app: shown(Output(value=app.explain(_ASKED)))
-    },
+def _archive(app: App) -> Output:
+    return Output(value=app.catalog.archive(limit=3), columns=entries.ARCHIVED)
+
+
+def _search(app: App) -> Output:
+    return Output(value=app.search_all("context provider", limit=2))
+
+
+_SHOWN: dict[str, dict[str, Callable[[App], Output]]] = {
+    "explain": {f'kr explain fastapi "{_ASKED["question"]}"': lambda app: Output(value=app.explain(_ASKED))},
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection": _inject,
     },
-    "versions": {"kr versions": lambda app: shown(Output(value=app.versions()))},
-    "warm": {"kr warm": lambda app: shown(Output(value=app.warm()))},
-    "doctor": {"kr doctor": lambda app: shown(Output(value=app.doctor()))},
+    "versions": {"kr versions": lambda app: Output(value=app.versions())},
+    "warm": {"kr warm": lambda app: Output(value=app.warm())},
+    "doctor": {"kr doctor": lambda app: Output(value=app.doctor())},
     "export-yaml": {
-        "kr export-yaml --output moved": lambda app: shown(Output(value=app.export_yaml(Path("moved"))))
+        "kr export-yaml --output moved": lambda app: Output(value=app.export_yaml(Path("moved")))
     },
-    "stats": {"kr stats": lambda app: shown(Output(value=app.stats()))},
-    "search": {
-        "kr search context provider --limit 2": lambda app: shown(
-            Output(value=app.search_all("context provider", limit=2))
-        )
-    },
+    "stats": {"kr stats": lambda app: Output(value=app.stats())},
+    "search": {"kr search context provider --limit 2": _search},
     "entries": {"kr entries list --framework fastapi --limit 3": _entries},
-    "archive": {
-        "kr archive list --limit 3": lambda app: shown(
-            Output(value=app.catalog.archive(limit=3), columns=entries.ARCHIVED)
-        )
-    },
+    "archive": {"kr archive list --limit 3": _archive},
     "research": {f'kr research fastapi "{_ASKED["question"]}"': _research},  # last: it counts as a request
 }
 """For each command's page, command lines and what makes their output."""
@@ -93,8 +90,11 @@ def outputs() -> dict[str, dict[str, str]]:
         with App(settings, environ=environ, cwd=folder, clock=lambda: _NOW) as app:
             fill_sprint(app.store, app.settings.lessons_file, _NOW, entries=40, requests=120)
             return {
-                name: {line: _folded(make(app).replace(place, "/srv/shop")) for line, make in shown.items()}
-                for name, shown in _SHOWN.items()
+                name: {
+                    line: _folded(shown(make(app)).replace(place, "/srv/shop"))
+                    for line, make in lines.items()
+                }
+                for name, lines in _SHOWN.items()
             }
 
 

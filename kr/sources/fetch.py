@@ -136,7 +136,7 @@ def complete(
     user: str,
     *,
     timeout: float,
-    temperature: float,
+    temperature: float = 0.2,
 ) -> str:
     """Return what the model of an OpenAI-compatible server replies within ``timeout`` seconds.
 

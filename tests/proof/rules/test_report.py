@@ -14,6 +14,8 @@ from kr.report import (
     is_finding,
     origin_of,
     parse_report,
+    read_confidence,
+    read_date,
     render_report,
     title_of,
 )
@@ -96,6 +98,26 @@ def test_a_title_is_one_harmless_line() -> None:
 
 
 # --- what a header says
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        *((f"**Confidence:** {level}", level) for level in ("high", "medium", "low")),
+        ("**confidence**: HIGH", "high"),
+        ("- Confidence: *Medium*", "medium"),
+        ("**Confidence:** lower", None),
+        ("", None),
+    ],
+)
+def test_a_confidence_is_read_in_whatever_spelling(line: str, level: str | None) -> None:
+    assert read_confidence(f"# vue\n\n{line}\n\n## Summary\n\n**Confidence:** high\n") == level
+
+
+def test_a_date_is_of_the_header_alone() -> None:
+    assert read_date("**Research Date:** 2026-02-07\n\n## Summary\n") == "2026-02-07"
+    assert read_date("# vue\n\n## Summary\n\n**Research Date:** 2026-02-07\n") is None
+    assert read_date("**Research Date:** soon\n") is None
 
 
 def test_who_wrote_a_text_is_told_by_its_attribution() -> None:

@@ -15,10 +15,16 @@ from kr.research.decide import (
     choose,
     judge,
     judge_all,
+    match_of,
     offered,
+    overlap,
     rank,
     related_of,
+    same_topic,
+    shared_tags,
     summary_in,
+    tier_of,
+    with_confidence,
 )
 from kr.research.miss import research_status
 from kr.settings.model import KnowledgeResearch
@@ -170,6 +176,31 @@ def test_what_may_not_be_served_is_what_research_stands_on(rules: KnowledgeResea
 # --- which are offered, and in which order
 
 
+@pytest.mark.parametrize("shared", range(5, 11))
+def test_from_seventy_of_a_hundred_keywords_on_two_topics_are_one_to_the_seed(shared: int) -> None:
+    words = [f"word{letter}" for letter in "abcdefghij"]
+    held = known(ENTRY, topic=" ".join(words), tags=())
+    asked = query(" ".join([*words[:shared], *(f"other{word}" for word in words[shared:])]))
+    assert overlap(asked.topic, held.entry.topic) == pytest.approx(shared / 10)
+    assert (tier_of(asked, held, SEED) is not None) == (shared >= 7)
+
+
+def test_topics_are_folded_and_tags_are_shared_once_by_their_stems() -> None:
+    assert same_topic(" Virtual\t SCROLLING", "virtual scrolling")
+    assert not same_topic("virtual scrolling", "virtualscrolling")
+    assert overlap("the of", "a an") == 0.0
+    assert shared_tags(("List", "lists", "state"), ("lists",)) == ("List",)
+    assert shared_tags(("+", "*"), ("+",)) == ("+",)
+
+
+def test_an_answer_says_why_it_was_served() -> None:
+    asked = query("long virtual scrolling", "lists", "state")
+    match = match_of(asked, known(ENTRY), "framework+wording", 3.5)
+    assert (match.tier, match.shared_tags, match.score) == ("framework+wording", ["lists"], 3.5)
+    assert (match.topic_overlap, match.entry_status, match.origin) == (0.6667, "fresh", "excerpt")
+    assert match_of(query("The OF"), known(ENTRY, topic="the of"), "framework+topic").topic_overlap == 1.0
+
+
 def score(one: Entry, ratings: Ratings | None = None, bm25: float = 1.0, *tags: str) -> float:
     [found] = rank(query("virtual scrolling", *tags), [(known(one, ratings), bm25)])
     return found.score
@@ -211,6 +242,12 @@ def test_an_excerpt_is_read_unasked_where_the_needs_share_words(
     assert candidate(ENTRY, shared, of).is_worth_offering
 
 
+def test_how_many_words_a_need_shares_is_counted_by_stems_without_the_frameworks_name() -> None:
+    asked = query("virtual scrolling of vue", "lists", question="How are rows scrolled in Vue?")
+    [found] = rank(asked, [(known(ENTRY, question="Which row scrolls?", tags=("heights",)), 1.0)])
+    assert (found.shared, found.of) == (3, 3)
+
+
 def test_what_has_less_than_half_of_the_best_score_is_left_out() -> None:
     scores = [10.0, 5.0, 4.9, -1000.0]
     listed = [candidate(replace(ENTRY, id=f"vue-{n}"), 2, 2, it) for n, it in enumerate(scores)]
@@ -240,6 +277,13 @@ def test_a_candidate_is_told_with_all_that_helps_to_choose() -> None:
 def test_a_summary_is_its_first_sentences_without_signs_of_quoting(report: str, summary: str) -> None:
     assert summary_in(report) == summary
     assert len(summary) <= 200
+
+
+def test_a_report_shows_the_confidence_that_its_entry_has_now() -> None:
+    line = "**Confidence:** low\n"
+    report = f"# a\n\n{line}**Sources:** none\n\n## Summary\n\n{line}\n## Details\n\nx\n"
+    assert with_confidence(report, "high") == report.replace("low", "high", 1)
+    assert with_confidence("free text\n", "high") == "free text\n"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -123,6 +124,17 @@ def test_each_source_is_attributed_with_its_address(
     assert parts(report)["Source Attribution"] == f"- Source 1: {told} (via deepwiki)"
 
 
+def test_only_sources_that_are_shown_are_attributed_each_once() -> None:
+    pages = [page(f"Text {n} about it.", f"Page {n}", url=f"https://{n % 3}.example/") for n in range(6)]
+    told = [f"- Source {n + 1}: https://{n}.example/ (via context7)" for n in range(3)]
+    assert parts(build(*pages))["Source Attribution"] == "\n".join(told)
+    long = [page("word " * 700, f"Page {n}", url=f"https://{n}.example/") for n in range(9)]
+    shown = parts(build(*long, max_tokens=500))
+    numbers = re.findall(r"Source (\d):", shown["Source Attribution"])
+    assert set(numbers) == {"1", *re.findall(r"\(Source (\d)\)", shown["Details"])}
+    assert len(numbers) < 9
+
+
 @pytest.mark.parametrize(
     ("source", "passages", "confidence"),
     [
@@ -185,6 +197,23 @@ def test_the_examples_are_those_that_hold_most_of_the_question_of_two_passages()
 # --- Details
 
 
+def test_what_declares_a_name_is_no_example_of_its_use() -> None:
+    symbol = page(f"{fenced('def retry(request)')}\n\nAgain.\n\n{fenced('retry(mine)')}", "tool.retry")
+    told = parts(build(page("Words."), symbol))
+    assert examples(told["Code Examples"]) == ["retry(mine)"]
+    assert examples(told["Details"]) == ["def retry(request)"]
+
+
+def test_an_example_that_has_no_room_stands_in_the_details_in_part() -> None:
+    long = "\n".join(f"retry(request_{n})" for n in range(300))
+    told = parts(build(page(f"Words.\n\n{fenced(long)}"), max_tokens=500))
+    assert examples(told["Code Examples"]) == []
+    [part] = examples(told["Details"])
+    assert part in long
+    assert part != long
+    assert parts(build(page("Words.")))["Code Examples"] == "No code examples were found."
+
+
 def test_what_all_passages_have_is_shown_once() -> None:
     same = page(f"{fenced('def get()')}\n\nSame.", "tool.get")
     told = build(same, same, page(f"{fenced('def get()')}\n\nOther.", "tool.get")).text
@@ -194,6 +223,34 @@ def test_what_all_passages_have_is_shown_once() -> None:
 
 
 # --- Caveats
+
+
+def test_of_a_long_passage_the_lines_next_to_each_other_that_hold_most_of_the_question_are_shown() -> None:
+    lines = [f"Line {n} of weather and of wind." for n in range(200)]
+    lines[100] = "A request is sent again: retry it over http."
+    shown = quoted(parts(build(page("Words."), page("\n".join(lines), "B")))["Details"])
+    assert lines[100] in shown
+    assert all(lines.index(after) == lines.index(before) + 1 for before, after in pairwise(shown))
+    assert 600 < sum(map(len, shown)) <= 1_000
+
+
+def test_the_first_passages_are_shown_at_length_and_later_ones_in_a_few_lines() -> None:
+    pages = [page("\n".join([f"{n} word"] * 400), f"Page {n}") for n in range(6)]
+    told = parts(build(*pages, max_tokens=3_000))["Details"]
+    sizes = [len(part) for part in re.split(r"(?m)^\*\*Page \d\*\*:$", told)[1:]]
+    assert len(sizes) == 6
+    assert min(sizes[:2]) > 900
+    assert max(sizes[2:]) < 600
+
+
+def test_symbols_for_which_there_is_no_room_are_named_once() -> None:
+    symbols = [page(f"Words {n}. " * 60, f"tool.call_{n // 2}") for n in range(60)]
+    told = parts(build(page("First."), *symbols, max_tokens=600))["Details"]
+    shown, _, named = told.partition("Named besides: ")
+    names = named.rstrip(".").split(", ")
+    assert len(names) == len(set(names)) > 5
+    assert not any(f"{name}:" in shown for name in names)
+    assert len(named) < 300
 
 
 def caveats(report: Report) -> list[str]:
@@ -218,6 +275,11 @@ def test_the_notes_begin_with_the_question_and_say_of_which_version_the_text_is(
 
 
 # --- a model's text
+
+
+def test_a_page_of_which_the_beginning_was_read_is_named() -> None:
+    told = caveats(build(page("Retry."), page("More.", url=B, is_cut=True)))
+    assert f"Of {B}, only the beginning was read." in told
 
 
 def test_a_models_text_stands_in_place_of_the_passages() -> None:

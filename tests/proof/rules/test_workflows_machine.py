@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kr.errors import WorkflowError
-from kr.workflows.machine import handle
+from kr.workflows.machine import MAX_STEPS, handle
 from kr.workflows.model import Begin, Decided, Event, Finished, Job, Target
-from tests.support.workflows import action, approval, condition, make, parallel
+from tests.support.workflows import action, approval, condition, make, parallel, statuses
 
 APPROVED = Decided("a", is_approved=True, by="Ada")
 
@@ -60,6 +60,13 @@ def test_each_step_says_when_it_began_and_ended_and_what_came_of_it() -> None:
     assert course.take(Begin()).instance == instance
 
 
+def test_events_that_come_together_are_taken_in_turn() -> None:
+    course = Course(parallel("p", "params.items"), action("b"), items=[1, 2]).take(Begin())
+    course.take(*(Finished(target, is_success=True) for target in course.asked()))
+    assert statuses(course.instance) == {"p": "completed", "b": "running"}
+    assert course.asked() == [Target("b")]
+
+
 @pytest.mark.parametrize(
     ("cases", "details", "result"),
     [
@@ -89,6 +96,16 @@ def test_a_step_whose_if_is_false_says_so_and_what_is_passed_over_is_skipped() -
 
 
 # --- approvals
+
+
+def test_going_back_runs_a_step_anew_and_skips_nothing() -> None:
+    again = {"when": "variables.n < 1", "set": {"n": "variables.n + 1"}, "next": "a"}
+    course = Course(action("a"), action("b"), condition("c", again), n=0).take(Begin())
+    course.end("a").end("b")
+    assert course.told("a") == ("running", at(3), None, None)
+    assert (course.step("a").result, course.step("b").status) == (None, "completed")
+    course.end("a").end("b")
+    assert (course.instance.status, course.instance.path) == ("completed", [*"abcabc"])
 
 
 @pytest.mark.parametrize("message", [None, "Go?"])
@@ -121,6 +138,14 @@ def test_what_somebody_marked_in_the_file_counts() -> None:
         running.step("a").status = status
         assert running.take(Begin()).asked() == [Target("b")]
         assert (running.step("a").status, running.step("a").result) == (status, None)
+
+
+def test_waiting_for_a_person_begins_the_count_of_steps_anew() -> None:
+    again = {"when": "variables.n < 700", "set": {"n": "variables.n + 1"}, "next": "c"}
+    steps = condition("c", again), approval("a"), condition("d", {"set": {"n": "0"}}), condition("e", again)
+    course = Course(*steps, n=0).take(Begin()).take(APPROVED)
+    assert course.instance.status == "waiting"
+    assert MAX_STEPS == 1_000 < len(course.instance.path) < 2_000
 
 
 def test_who_may_decide_is_told_what_waits() -> None:
@@ -190,3 +215,43 @@ def test_or_it_fails_where_the_step_says_so() -> None:
 
 
 # --- parallel
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 9])
+def test_never_more_run_at_once_than_are_allowed_and_each_in_its_turn(most: int) -> None:
+    step = parallel("p", "params.items", max_parallel=most, outputs={"code": "exit_code"})
+    course = Course(step, items=list("abcde")).take(Begin())
+    waiting, begun = course.asked(), course.asked()
+    while waiting:
+        running = [it for it in course.step("p").sub_tasks if it.status == "running"]
+        assert len(running) == len(waiting) == min(most, 5 - len(begun) + len(waiting))
+        course.end("p", task=waiting.pop().task)
+        waiting += course.asked()
+        begun += course.asked()
+    assert [target.task for target in begun] == [0, 1, 2, 3, 4]
+    assert course.told("p") == ("completed", at(1), at(6), "5 of 5 completed.")
+    assert course.instance.variables["code"] == [0] * 5
+
+
+def test_ten_of_those_that_failed_are_named() -> None:
+    course = Course(parallel("p", "params.items", max_parallel=20), items=list("abcdefghijkl")).take(Begin())
+    for number in range(12):
+        course.end("p", task=number, ok=False)
+    assert course.step("p").details == "12 of 12 failed: a, b, c, d, e, f, g, h, i, j"
+
+
+@pytest.mark.parametrize(
+    ("item", "name"), [({"name": "httpx"}, "httpx"), ({"name": " "}, '{"name": " "}'), (7, "7")]
+)
+def test_a_run_is_named_by_its_element(item: object, name: str) -> None:
+    [task] = Course(parallel("p", "params.items"), items=[item]).take(Begin()).step("p").sub_tasks
+    assert (task.name, task.item) == (name, item)
+
+
+def test_a_simulation_runs_nothing_gives_every_approval_and_says_so() -> None:
+    steps = action("a"), parallel("p", "params.items"), approval("q", message="Go?")
+    course = Course(*steps, is_simulated=True, items=[1, 2]).take(Begin())
+    assert (course.instance.status, course.instance.is_simulated, course.jobs) == ("completed", True, ())
+    assert course.told("a") == ("completed", at(1), at(1), "Simulated, not run: true")
+    assert course.step("p").details == "2 of 2 completed."
+    assert course.told("q") == ("completed", at(1), at(1), "Approved by simulation.")
