@@ -240,7 +240,7 @@ def review(ctx: click.Context) -> None:
 
 
 def _decide(app: "App", entry_id: str, *, is_approved: bool) -> Row:
-    common.require_person("kr review")
+    common.require_person(f"kr review {'approve' if is_approved else 'reject'}")
     try:
         return app.decide(entry_id, is_approved=is_approved)
     except UnknownEntry as error:

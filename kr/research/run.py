@@ -64,6 +64,8 @@ _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 _KEPT_BACK = (0.05, 5.0)
 """The share of the overall time, and the seconds at most, that are kept so that the answer is out before the caller gives up."""
 _MOST_LESSONS = 3
+_FEW = 10
+"""Findings of a framework up to which the latest are named where no word is shared: of many the words have to choose."""
 
 
 def find_served(
@@ -98,9 +100,11 @@ def find_candidates(
 def few_findings(tx: Transaction, query: Query, config: KnowledgeResearch, now: datetime) -> list[Related]:
     """Return a framework's findings as they are offered, where they are few: whoever asks knows what other words mean."""
     rows = lookup.framework(tx, lookup_keys(query.framework, config.aliases), question="")
-    found = [it for it in _judged(rows, query, config, now) if it.entry.is_written and it.refusal is None]
-    latest = sorted(found, key=lambda it: it.entry.last_accessed, reverse=True)
-    return [it for it, _ in offers_of(tx, latest)] if len(found) <= decide.MORE else []
+    # Findings alone are judged: a placeholder of this major must not hide what is known of another.
+    judged = _judged([row for row in rows if row[0].is_written], query, config, now)
+    found = [it for it in judged if it.refusal is None]
+    latest = sorted(found, key=lambda it: it.entry.last_accessed, reverse=True)[: decide.MORE]
+    return [it for it, _ in offers_of(tx, latest)] if len(found) <= _FEW else []
 
 
 def offers_of(tx: Transaction, ranked: Sequence[Candidate]) -> list[tuple[Related, str]]:

@@ -196,10 +196,14 @@ def _require_backup(path: Path, source: Path) -> None:
         raise StoreError(f"{source}: there is no such backup")
     if path.exists() and path.samefile(source):
         raise StoreError(f"{source}: is the database itself")
-    if _inspect(source).state == "absent":
-        raise StoreCorrupt(f"{source}: is no database of kr")
-    if problems := _check(source):
-        raise StoreCorrupt(f"{source}: is not sound ({problems[0]})")
+    try:
+        problem = "is no database of kr" if _inspect(source).state == "absent" else ""
+        if not problem and (found := _check(source)):
+            problem = f"is not sound ({found[0]})"
+    except StoreCorrupt as error:
+        problem = error.problem.removeprefix(f"{source}: ")
+    if problem:
+        raise StoreCorrupt(f"{source}: {problem}; nothing was changed")
 
 
 def _make_room(path: Path, moment: str) -> Path | None:

@@ -207,14 +207,23 @@ def test_a_finding_in_the_archive_is_named_where_no_source_answers(project: Proj
 def test_few_findings_are_named_where_no_source_answers_and_no_word_is_shared(project: Project) -> None:
     other = {"topic": "sigterm hang", "tags": ["sigterm"], "question": "Why does SIGTERM hang?"}
     assert ask(project, **other)["results"]["related"] == []
-    for number in range(5):
+    for number in range(10):
         keep(project, f"graceful end number {number}", origin="finding", written_by="agent:a")
         project.clock.pass_days(0.01)
     answer = ask(project, **other, refresh=True)
     assert answer["status"] == "degraded"
     named = [row["id"] for row in answer["results"]["related"]]
-    assert named == [f"vue-graceful-end-number-{number}" for number in (4, 3, 2, 1, 0)]
+    assert named == [f"vue-graceful-end-number-{number}" for number in (9, 8, 7, 6, 5)]
     assert OTHER_WORDS in answer["results"]["degradation_notes"]
     assert project.sql("SELECT candidates FROM requests WHERE candidates IS NOT NULL") == []
-    keep(project, "graceful end number 5", origin="finding", written_by="agent:a")
+    keep(project, "graceful end number 10", origin="finding", written_by="agent:a")
     assert ask(project, **other, refresh=True)["results"]["related"] == []
+
+
+def test_a_placeholder_hides_no_finding_of_another_major(project: Project) -> None:
+    topic = {"topic": "sigterm hang", "tags": ["sigterm"], "question": "Why does SIGTERM hang?"}
+    assert ask(project, **topic)["status"] == "degraded"
+    keep(project, "sigterm hang", origin="finding", written_by="agent:a", framework_version="4.0")
+    other = {"topic": "zebra stripes", "tags": ["zebra"], "question": "Where do zebras live?"}
+    named = [row["id"] for row in ask(project, **other)["results"]["related"]]
+    assert named == ["vue-sigterm-hang-v4"]

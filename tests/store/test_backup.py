@@ -144,6 +144,12 @@ def test_writers_go_on_through_a_restore(store: Store, tmp_path: Path) -> None:
     assert all(not check(path) for path in (store.path, *kept))
 
 
+def test_a_restore_of_what_is_no_database_says_that_nothing_was_changed(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "bad.db").write_text("no database\n" * 100)
+    with pytest.raises(StoreCorrupt, match=r"bad\.db: file is not a database; nothing was changed$"):
+        backup.restore(store.path, tmp_path / "bad.db", "20260101T000000Z")
+
+
 def test_a_restore_makes_a_database_where_none_is(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     make_backup(store, tmp_path / "copy.db")
