@@ -144,7 +144,7 @@ def warn_of_unknown(data: object, known: Collection[str], prefix: str = "") -> N
     """Warn of what is ignored: unknown keys, and what is no mapping."""
     if not isinstance(data, Mapping):
         if data:
-            logger.warning("%s is no mapping, and is ignored", prefix.removesuffix("."))
+            logger.warning("%s is no mapping, and is ignored", prefix.removesuffix(".") or "what was given")
         return
     unknown = [f"{prefix}{key}" for key in data if key not in known]
     if unknown:

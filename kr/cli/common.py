@@ -158,10 +158,9 @@ question_options = together(
 
 
 def limit_option(default: int | None = None) -> Callable[[F], F]:
-    """Add --limit; ``default`` None is no limit."""
-    return click.option(
-        "--limit", type=click.IntRange(1), default=default, show_default=True, help="At most."
-    )
+    """Add --limit; ``default`` None is no limit. The upper bound is one that every database takes."""
+    count = click.IntRange(1, 1_000_000)
+    return click.option("--limit", type=count, default=default, show_default=True, help="At most.")
 
 
 def options(ctx: click.Context) -> dict[str, Any]:

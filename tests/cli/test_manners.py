@@ -140,6 +140,13 @@ def test_a_missing_file_is_the_same_to_every_command(project: Project, arguments
     assert re.search(r"^error: .*nowhere\.yaml: (can't be read: )?No such file or directory$", told)
 
 
+@pytest.mark.parametrize("command", ["archive list", "search zod"])
+def test_a_limit_that_no_database_takes_is_a_wrong_command_line(project: Project, command: str) -> None:
+    done = project.run(*command.split(), "--limit", "9" * 20)
+    assert done.returncode == 2
+    assert b"Invalid value for '--limit'" in done.stderr
+
+
 def test_nothing_is_cut_or_wrapped_where_no_terminal_reads(project: Project) -> None:
     question = "What goes on and on, " * 6 + "to its end?"
     project.ask(request(question=question))
