@@ -236,6 +236,8 @@ class ResearchRun:
             offers = offers_of(tx, [it for it in ranked if served is None or it.entry.is_written])
         if chosen is not None:
             logger.info("%s matches by %s and is %s", chosen[0].entry.id, chosen[1], chosen[0].entry.status)
+        else:
+            logger.info("nothing is served of %s; %d may answer", self.query.framework, len(offers))
         near = {it.entry.id for it in ranked if it.is_near}
         offer = next((text for it, text in offers[:1] if it.id in near), None)
         found = self._with_report(*chosen, is_hit=served is not None) if chosen else Lookup()

@@ -204,7 +204,7 @@ def test_the_readme_begins_with_the_loop_and_is_short() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 900
     loop, _, _ = text.partition("\n## ")
-    steps = ("degraded", "kr save", "candidates", "--use", "kr rate", "cache-hit", "spared:")
+    steps = ("degraded", "kr save", "candidates", "--use", "kr rate", "cache-hit", "spared  tokens")
     found = [loop.index(step) for step in steps]
     assert found == sorted(found)
 
