@@ -137,6 +137,11 @@ def test_a_secret_is_masked(shape: str) -> None:
     assert not any(part in masked for part in secret.split("\n"))
 
 
+@pytest.mark.parametrize("sign", "/+")
+def test_the_rest_of_a_secret_behind_a_slash_or_plus_is_masked(sign: str) -> None:
+    assert mask_secrets(f"the key aB3dE6gH9{sign}jK2mN5pQ8sT1vW4xY7zA0 works") == f"the key {SECRET} works"
+
+
 @pytest.mark.parametrize("code", [*CODE, *ERRORS])
 def test_a_word_that_is_no_value_stays(code: str) -> None:
     assert mask_secrets(code) == code
