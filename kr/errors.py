@@ -155,7 +155,7 @@ class SourceFailure(KrError):
 
 
 class SourceNotAsked(SourceFailure):
-    """It was never reached for: nothing is known of how it does."""
+    """The source was not asked: nothing is known of its health."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, is_fault=False)

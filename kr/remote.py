@@ -61,7 +61,7 @@ class SharedServer:
     def get(self, path: str, key: str, **query: Any) -> Value:
         """Return the mapping that stands at a path; it has ``key``."""
         value = self._ask(path, None, self.timeout, query)
-        return value if key in value else self._is_no_kr(path)
+        return value if key in value else self._refuse_other_server(path)
 
     def post(
         self, kind: type[T], path: str, body: bytes | Mapping[str, Any], *, seconds: float = 0, **query: Any
@@ -72,7 +72,7 @@ class SharedServer:
         try:
             return TypeAdapter(kind).validate_python(value)
         except ValidationError:
-            return self._is_no_kr(path)
+            return self._refuse_other_server(path)
 
     def _ask(self, path: str, content: bytes | None, seconds: float, query: Mapping[str, Any]) -> Value:
         headers = {"Content-Type": "application/json"}
@@ -97,10 +97,10 @@ class SharedServer:
             return known
         if not isinstance(detail, str) or detail == _NO_SUCH_PATH:
             where = reply.headers.get("Location")
-            self._is_no_kr(f"{path} (HTTP {status}{f', on to {where}' if where else ''})")
+            self._refuse_other_server(f"{path} (HTTP {status}{f', on to {where}' if where else ''})")
         raise UnknownEntry(detail) if status == httpx2.codes.NOT_FOUND else KrError(f"KR_SERVER: {detail}")
 
-    def _is_no_kr(self, path: str) -> NoReturn:
+    def _refuse_other_server(self, path: str) -> NoReturn:
         why = f"{self.url} is no `kr serve` of this version: its answer to {path} is another one"
         raise ConfigError(f"KR_SERVER: {why}; name another one, or unset it")
 

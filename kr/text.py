@@ -183,10 +183,12 @@ SMALL = frozenset(
 )
 """Words that a topic can do without."""
 
-TELLING = frozenset("get gets got getting make makes made making use uses used using one why when".split())
+DISTINGUISHING_WORDS = frozenset(
+    "get gets got getting make makes made making use uses used using one why when".split()
+)
 """Small words that tell needs apart all the same: to get a cookie is not to make one. A topic keeps them, and no search asks for them."""
 
-TURNING = frozenset("not no never without dont cant on off in out up down before after from".split())
+NEGATING_WORDS = frozenset("not no never without dont cant on off in out up down before after from".split())
 """Small words that turn a need round: a topic always keeps them, and no search asks for them."""
 
 _OPPOSITES = (
@@ -277,10 +279,10 @@ def searchable(text: str) -> str:
     return parted(text if split == text else f"{split} {text}")
 
 
-def search_words(*texts: str, but: frozenset[str] = frozenset()) -> list[str]:
-    """Return the words to search for, each once: neither small ones, nor those that turn a need round, nor ``but``."""
+def search_words(*texts: str, without: frozenset[str] = frozenset()) -> list[str]:
+    """Return the words to search for, each once: neither small ones, nor those that turn a need round, nor those of ``without``."""
     words = tokens(searchable(" ".join(texts)))
-    skipped = SMALL | TURNING | but
+    skipped = SMALL | NEGATING_WORDS | without
     return [word for word in dict.fromkeys(words) if word not in skipped]
 
 
@@ -301,7 +303,7 @@ def derive_topic(framework: str, question: str) -> str:
         bare, folded = _bare(word), _bare(word).translate(_APOSTROPHES)
         # "in vue" says where, and turns nothing round.
         is_of_name = bare == "in" and _bare(following) in own
-        if folded and folded not in SMALL - TELLING and bare not in own and not is_of_name:
+        if folded and folded not in SMALL - DISTINGUISHING_WORDS and bare not in own and not is_of_name:
             kept.append(word.strip('"“”,;:!?，。；：！？、').rstrip("."))
     topic = " ".join(kept) or " ".join(question.split())
     if len(topic) > _MOST_TOPIC:
@@ -313,7 +315,9 @@ def derive_tags(framework: str, topic: str) -> tuple[str, ...]:
     """Return the rarer words of a topic as tags: the longest, in their order; the framework's name where there is none."""
     own = frozenset(tokens(framework))
     words = [
-        word for word in dict.fromkeys(tokens(topic)) if word not in SMALL | TURNING | own and len(word) > 1
+        word
+        for word in dict.fromkeys(tokens(topic))
+        if word not in SMALL | NEGATING_WORDS | own and len(word) > 1
     ]
     longest = sorted(words, key=lambda word: -len(word))[:_MOST_TAGS]
     return tuple(word for word in words if word in longest) or (framework,)

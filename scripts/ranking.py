@@ -73,7 +73,10 @@ def request_of(ask: dict[str, Any]) -> dict[str, Any]:
 def complete(app: App, ask: dict[str, Any]) -> dict[str, Any]:
     """Fill in what a need at a terminal leaves out."""
     said = {name: value for name, value in ask.items() if value}
-    return {**app.research.whole({"framework_version": "unknown", **said})["research_query"], **said}
+    return {
+        **app.research.expand_short_form({"framework_version": "unknown", **said})["research_query"],
+        **said,
+    }
 
 
 def judged(path: Path) -> Iterator[tuple[str, bool, bool, bool, bool]]:

@@ -1,6 +1,6 @@
 """The index of documentation: a SQLite file with full-text search for a package at a version, or for a folder; and how it is asked.
 
-It is made in one transaction: eight processes make it once, and one that is killed leaves nothing half. Asked, it gives the passages that
+It is made in one transaction: parallel processes make it once, and one that is killed leaves no part of it. Asked, it gives the passages that
 fit a question best, by ``bm25``, and tells whether they leave the question open.
 """
 
@@ -81,7 +81,7 @@ def _kept(
             connection.execute("COMMIT")
         with suppress(OSError):  # of another user's: it can be read all the same
             os.utime(path)
-            _bound(folder)
+            _evict_oldest(folder)
     except BaseException:
         connection.close()
         path.unlink(missing_ok=True)  # what is half or torn is made anew the next time
@@ -108,7 +108,7 @@ def _is_made(connection: sqlite3.Connection, fingerprint: str) -> bool:
     return bool(row == (fingerprint,))
 
 
-def _bound(folder: Path) -> None:
+def _evict_oldest(folder: Path) -> None:
     """Remove the least recently used indexes until the others have at most ``MAX_BYTES``. Raises ``OSError``."""
     held = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("*.db"))
     size = sum(own for _, own, _ in held)

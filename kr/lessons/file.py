@@ -22,12 +22,12 @@ from kr.lessons.line import (
     BOM,
     HEADER,
     ParsedLines,
+    duplicate_probe,
     format_line,
     is_duplicate,
     lesson_keywords,
     make_lesson,
     parse_lines,
-    telling,
 )
 from kr.models import Lesson
 from kr.settings import Settings
@@ -137,7 +137,7 @@ class LessonsFile:
         """Take in what others changed since kr wrote the file; return how many lessons it holds. The caller holds its lock.
 
         At most ``limit`` lines of others are taken in: a long file that is new to the database delays nobody for long. What other machines
-        recorded before PostgreSQL is appended to this one's file. The lessons that the file no longer holds are marked as gone; not before
+        recorded in a shared PostgreSQL is appended to this one's file. The lessons that the file no longer holds are marked as gone; not with
         PostgreSQL, where it is one machine's copy.
         """
         if lacking := self._lacking(tx):
@@ -171,7 +171,7 @@ class LessonsFile:
             logger.info("the lessons file was not read into the table: %s", error)
 
     def _lacking(self, tx: Transaction) -> list[Lesson]:
-        """Return the lessons that other machines recorded and this one's file does not hold; before SQLite there are none."""
+        """Return the lessons that other machines recorded and this one's file does not hold; with SQLite there are none."""
         if not self.store.is_shared:
             return []
         here = {lesson.id for lesson in self.read().lessons}
@@ -257,7 +257,7 @@ def _add_new(tx: Transaction, rows: Sequence[LessonRow]) -> list[LessonRow]:
     fresh: list[LessonRow] = []
     for row in rows:
         words = lesson_rows.rarest_first(tx, lesson_keywords(row.lesson.summary))
-        some, least = telling(words, row.lesson.summary)
+        some, least = duplicate_probe(words, row.lesson.summary)
         others = lesson_rows.sharing(tx, words, some, least=least)
         same = [other.id for other in others if is_duplicate(row.lesson, other.lesson)]
         if not same:

@@ -227,8 +227,8 @@ def lesson_keywords(summary: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keywords(summary[:KEPT_COLUMNS])))
 
 
-def telling(words: list[str], summary: str) -> tuple[list[str], int]:
-    """Return words of a summary of which every duplicate has one, the first of these, and how many it has of all.
+def duplicate_probe(words: list[str], summary: str) -> tuple[list[str], int]:
+    """Return words of which every duplicate of a summary holds one, and how many of all words it must share.
 
     Who shares more than 70 % of the words has one of any few, and a duplicate has the same numbers that count.
     """

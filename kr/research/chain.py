@@ -155,12 +155,12 @@ class Chain:
             run.service.progress("")
         if circuit is not None:  # it works: that it does not know a framework is no failure of the source
             run.write(lambda tx: ledger.record_success(tx, name), None)
-        if self.author.covers(answer):
+        if self.author.write_if_covered(answer):
             self.answer = replace(answer, is_gap=False)
             self._record_call(source, "success", started, answer=answer)
             return True
         self.gap = self.gap or replace(answer, is_gap=True)
-        # Who was asked and charged has answered; a look into the installed files that found nothing is none.
+        # A charged source has answered; a look into files of this machine without a match is unavailable.
         outcome: SourceOutcome = "success" if source.is_charged else "unavailable"
         reason = "its answer does not cover the question"
         self._record_call(source, outcome, started, answer=answer, reason=reason)

@@ -27,7 +27,7 @@ from kr.models import (
     Tier,
 )
 from kr.text import (
-    TELLING,
+    DISTINGUISHING_WORDS,
     contraries,
     fold,
     identifiers,
@@ -268,7 +268,8 @@ def _same_keywords(query: Query, entry: Entry) -> bool:
     """
     mine = keywords(query.topic)
     told, other = (
-        {stem(it) for it in tokens(topic) if it in TELLING} for topic in (query.topic, entry.topic)
+        {stem(it) for it in tokens(topic) if it in DISTINGUISHING_WORDS}
+        for topic in (query.topic, entry.topic)
     )
     if not mine or mine != keywords(entry.topic) or told != other:
         return False
@@ -356,7 +357,7 @@ def rank(query: Query, found: Sequence[tuple[Candidate, float]]) -> list[Candida
 
 
 def _need_words(framework: str, *texts: str) -> set[str]:
-    return {stem(word) for word in search_words(*texts, but=frozenset(tokens(framework)))}
+    return {stem(word) for word in search_words(*texts, without=frozenset(tokens(framework)))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

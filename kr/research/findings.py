@@ -316,7 +316,7 @@ def _rate(
 
 
 def _confirm(tx: Transaction, entry: Entry, session: str, now: datetime) -> None:
-    """Have the session's wordings serve by themselves, also of the offers that it took silently; a stale entry is fresh again.
+    """Have the session's wordings serve by themselves, also for questions whose offer it used without naming it; a stale entry is fresh again.
 
     One that shares no word with the entry takes a second session: else one alone could have any question answered by any text.
     """

@@ -210,8 +210,7 @@ def choose(run: ResearchRun, related: Sequence[Related]) -> Lookup | None:
 class Author:
     """Has the model, where it is to write, write from what sources answer; ``written`` is of the answer that covers the question.
 
-    It reads what words may take for an answer that is none, and for none that is one: so its word counts there. A failure
-    leaves an excerpt.
+    Its verdict goes before that of the words, which it corrects both ways. Where it fails the report is an excerpt.
     """
 
     def __init__(self, run: ResearchRun) -> None:
@@ -230,8 +229,8 @@ class Author:
             logger.warning("BMM Architect persona load failed, using lean persona")
             run.notes.append(LOAD_FAILED)
 
-    def covers(self, answer: Answer) -> bool:
-        """Whether an answer covers the question, in a source's own words or in the model's."""
+    def write_if_covered(self, answer: Answer) -> bool:
+        """Whether an answer covers the question, by its words or by the model, whose text is then ``written``."""
         if not self._may_write:
             return not answer.is_gap
         try:

@@ -130,11 +130,11 @@ def _answer(run: ResearchRun, found: Lookup, chain: Chain, report: Report, saved
         related=[it for it in found.related if saved is None or it.id != saved.entry.id],
     )
     if saved is not None:
-        # Whoever rates what stands beside a withdrawn text would rate that text, which it never saw.
-        is_nobodys = saved.is_beside and found.known is not None and found.known.refusal is not None
+        # No id is given: a rating would count for the withdrawn text, which the asker never saw.
+        is_of_withdrawn = saved.is_beside and found.known is not None and found.known.refusal is not None
         results = replace(
             results,
-            cache_entry_id=None if is_nobodys else saved.entry.id,
+            cache_entry_id=None if is_of_withdrawn else saved.entry.id,
             report_path=None if saved.is_beside else saved.entry.path,
             # A placeholder or a known text leaves the entry and its history untouched.
             index_updated=not saved.is_beside or saved.revision != saved.entry.revision,

@@ -156,7 +156,7 @@ class _Excerpt:
         ]
         rest = [*best.blocks[:start], *left, *best.blocks[prose + 1 :]]
         summary = f"{best.line}\n\n{render(first)}"
-        examples = self._examples(int(room * _EXAMPLES), but=first)
+        examples = self._examples(int(room * _EXAMPLES), without=first)
         code = _rendered(examples)
         done = {*first, *(block for _, block in examples)}
         numbers = {piece.number for piece in (best, *(piece for piece, _ in examples))}
@@ -185,13 +185,13 @@ class _Excerpt:
             ATTRIBUTION: self._attribution(numbers),
         }
 
-    def _examples(self, room: int, but: Collection[Block] = ()) -> list[tuple[_Piece, Block]]:
+    def _examples(self, room: int, without: Collection[Block] = ()) -> list[tuple[_Piece, Block]]:
         """Return the one or two whole examples that hold most of the question's words, of two passages."""
         found = [
             (self._held(block.text) - 0.5 * at, piece, block)
             for at, piece in enumerate(self._pieces[:_EXAMPLES_FROM])
             for block in piece.blocks[piece.is_symbol :]  # what declares a name is no example of its use
-            if block.is_code and block not in but
+            if block.is_code and block not in without
         ]
         taken: list[tuple[_Piece, Block]] = []
         for score, piece, block in sorted(found, key=lambda row: -row[0]):

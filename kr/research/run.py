@@ -88,7 +88,7 @@ def find_candidates(
     if not config.cache_fuzzy_match:
         return []
     keys, name = lookup_keys(query.framework, config.aliases), frozenset(tokens(query.framework))
-    words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
+    words = search_words(query.topic, " ".join(query.tags), query.question, without=name)
     found = lookup.candidates(tx, keys, words)
     scores = {row[0].id: bm25 for row, bm25 in found}
     known = _judged([row for row, _ in found], query, config, now)
@@ -396,7 +396,7 @@ class ResearchRun:
         """Add what every answer says of the knowledge base: live entries, calls left, lessons that fit."""
         live, spent = lookup.counts(tx, self.request.session_id, self.request.story_key)
         keys = lookup_keys(self.query.framework, self.config.aliases)
-        words = search_words(self.query.topic, self.query.question, but=frozenset(keys))
+        words = search_words(self.query.topic, self.query.question, without=frozenset(keys))
         found = lookup.lessons(tx, words, most=_MOST_LESSONS, frameworks=keys)
         lessons = [{"summary": row["summary"], "ref": row["ref"]} for row in found]
         return replace(results, index_count=live, budget_remaining=self.calls_left(spent), lessons=lessons)

@@ -96,7 +96,7 @@ class ResearchService:
         ``overrides`` win over the request's own ``config_overrides``.
         """
         try:
-            data = self.whole(document)
+            data = self.expand_short_form(document)
         except InvalidRequest as error:
             return self._refuse(error.read, validation_problems(error.fields))
         return self.answer(with_overrides(data, overrides) if overrides else data, **answer)
@@ -109,7 +109,7 @@ class ResearchService:
         places = [it.folder for it in own if it.folder and f"(via {it.name})" in (found.report or "")]
         return any(_newest_change(self.settings.project_root / it) > moment.timestamp() for it in places)
 
-    def whole(self, document: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    def expand_short_form(self, document: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
         """Make F1's request of a flat one, which has framework and question at its top; another document stays as it is (rule 3.1).
 
         What it leaves out is derived. Raises ``InvalidRequest`` for bytes that can't be read.
@@ -270,7 +270,7 @@ class ResearchService:
         and what is offered, has its ``score``, by what it is served (``tier``) or why it is not (``refused``), and its freshness.
         Raises ``InvalidRequest`` or a ``StoreError``.
         """
-        request = parse_request(self.whole(document))
+        request = parse_request(self.expand_short_form(document))
         if not isinstance(request, ResearchRequest):
             raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
         query, config = request.research_query, self.settings.knowledge_research

@@ -90,7 +90,7 @@ def or_null(kind: Kind) -> Kind:
     return Kind(f"{kind.allowed} or null", lambda it: None if it is None else kind.read(it))
 
 
-def whole(low: int, high: int) -> Kind:
+def whole_number(low: int, high: int) -> Kind:
     def read(value: str) -> int:
         if not (value.isascii() and value.isdigit() and low <= int(value) <= high):
             raise ValueError
@@ -150,8 +150,8 @@ def _read_all(readers: Mapping[Any, Callable[[Any], Any]], written: Mapping[Any,
 
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 FLAG = Kind("true or false", lambda value: _YES_NO[value.lower()])
-DAYS = whole(0, 100_000)
-COUNT = whole(1, 10_000)
+DAYS = whole_number(0, 100_000)
+COUNT = whole_number(1, 10_000)
 TEXT = or_null(text())
 URL = or_null(text("an http or https URL", r"https?://[^\s/]\S*"))
 VARIABLE = or_null(text("the name of an environment variable", r"[A-Za-z_]\w*"))
@@ -169,8 +169,12 @@ PROVIDER = choice("auto", "searxng", "brave", "tavily", "duckduckgo")
 class CircuitBreaker(Section):
     """When a source that keeps failing is left alone, and for how long."""
 
-    failures: int = setting(3, whole(0, 1000), "Failures in a row after which a source is skipped; 0: never.")
-    pause_seconds: int = setting(60, whole(1, 900), "The first pause; each further one is twice as long.")
+    failures: int = setting(
+        3, whole_number(0, 1000), "Failures in a row after which a source is skipped; 0: never."
+    )
+    pause_seconds: int = setting(
+        60, whole_number(1, 900), "The first pause; each further one is twice as long."
+    )
 
 
 class SearchProvider(Section):
@@ -264,9 +268,13 @@ class KnowledgeResearch(Section):
     cache_ttl_days: int = setting(30, DAYS, "An entry that was not read for more days is stale.")
     archive_after_days: int = setting(60, DAYS, "An entry that was not read for more days is archived.")
     max_age_days: int | None = setting(None, or_null(DAYS), "An entry whose text is older is stale.")
-    max_entries: int = setting(200, whole(1, 1_000_000), "Live entries at most; then some are archived.")
-    max_calls_per_story: int = setting(3, whole(0, 1000), "Answered calls that one story may cost.")
-    timeout_seconds: int = setting(600, whole(1, 86_400), "Seconds that one call to a source may take.")
+    max_entries: int = setting(
+        200, whole_number(1, 1_000_000), "Live entries at most; then some are archived."
+    )
+    max_calls_per_story: int = setting(3, whole_number(0, 1000), "Answered calls that one story may cost.")
+    timeout_seconds: int = setting(
+        600, whole_number(1, 86_400), "Seconds that one call to a source may take."
+    )
     cache_fuzzy_match: bool = setting(True, FLAG, "Whether more than an equal topic matches.")
     cache_match: str = setting(
         "sure", choice("sure", "seed"), "seed: every tier down to the floor is served."
@@ -278,7 +286,9 @@ class KnowledgeResearch(Section):
         None, or_null(choice("llm")), "llm: the model chooses among candidates for who does not choose."
     )
     aliases: Mapping[str, str] = setting({}, NAMES, "Other names of frameworks: {nuxtjs: nuxt}.")
-    report_max_tokens: int = setting(1500, whole(200, 64_000), "A report at most, in tokens of 4 characters.")
+    report_max_tokens: int = setting(
+        1500, whole_number(200, 64_000), "A report at most, in tokens of 4 characters."
+    )
     sources: tuple[str | CustomSource, ...] = setting(
         CHAIN,
         Kind(f"a list of {_SOURCES}; each name once", _read_sources),
@@ -288,7 +298,9 @@ class KnowledgeResearch(Section):
         "web_search", or_null(choice(*CHAIN)), "The source that is asked when no MCP source answered."
     )
     local_docs: bool = setting(True, FLAG, "Whether documentation of installed packages is read at last.")
-    lessons_injection_budget: int = setting(10, whole(0, 1000), "The most lessons that one agent is given.")
+    lessons_injection_budget: int = setting(
+        10, whole_number(0, 1000), "The most lessons that one agent is given."
+    )
     phases: tuple[str, ...] = setting(
         (), list_of(WORD, "words of small letters, digits and dashes"), f"Phases beside {', '.join(PHASES)}."
     )
@@ -327,7 +339,9 @@ class RoleMapping(Section):
 class AgentTimeouts(Section):
     """How long agents may work."""
 
-    knowledge_research: int = setting(600, whole(1, 86_400), "Seconds that one research may take altogether.")
+    knowledge_research: int = setting(
+        600, whole_number(1, 86_400), "Seconds that one research may take altogether."
+    )
 
 
 class Defaults(Section):

@@ -192,7 +192,7 @@ class Store:
         return self._database.location
 
     def folder_key(self, name: str) -> str:
-        """Return the key in ``meta`` of a fact about this folder: before PostgreSQL each machine has a folder of its own."""
+        """Return the key in ``meta`` of a fact about this folder: with PostgreSQL each machine has a folder of its own."""
         machine = f" {os.uname().nodename} {self.folder.resolve()}" if self.is_shared else ""
         return f"{OF_FOLDER}{machine} {name}"
 

@@ -318,7 +318,7 @@ def prove_wording(tx: Transaction, entry_id: str, question: str) -> None:
     tx.execute(changed, id=entry_id, question=question_key(question))
 
 
-def doubt_wordings(tx: Transaction, entry_id: str) -> None:
+def unprove_wordings(tx: Transaction, entry_id: str) -> None:
     """Have no wording of an entry serve by itself any more, until somebody confirms it anew: they still rank."""
     tx.execute("UPDATE wordings SET proved = false WHERE entry_id = :id", id=entry_id)
 

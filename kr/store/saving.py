@@ -273,7 +273,7 @@ def _put(tx: Transaction, entry: Entry, text: str, now: datetime) -> Saved:
     """Write a row, have its file made, and run the guard, whose failure is undone alone (F1, error row 15)."""
     entries.put(tx, entry)
     tx.write_report(entry.path, text)
-    # What goes before all others takes nobody's place: where there is no room it goes itself.
+    # Placeholders and excerpts of installed documentation are evicted first, also one that was just saved.
     keep = "" if entry.origin == "placeholder" or entry.is_installed_excerpt else entry.id
     aged, evicted, warnings = 0, -1, tuple[str, ...]()
     tx.execute("SAVEPOINT guard")
@@ -404,7 +404,7 @@ def restore_revision(store: Store, entry_id: str, number: int, now: datetime) ->
         )
         _refuse_other(tx, entry)
         add_revision(tx, current, to_text(now))
-        entries.doubt_wordings(tx, entry_id)  # somebody confirmed them for the other text
+        entries.unprove_wordings(tx, entry_id)  # somebody confirmed them for the other text
         restored = _put_back(tx, entry, text, now, is_baseline=found["status"] == "stale")
         return replace(restored, replaced=current.revision)
 

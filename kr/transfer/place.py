@@ -277,8 +277,8 @@ class Placer:
         if any(_is_archived_as(item, row.entry, row.archived_at) for row in rows):
             return "unchanged"
         held = holders(self.tx, "path", item.path)
-        is_lives = item.report is None and any(is_live for _, is_live in held)
-        text = self._read_text(item) if item.has_text and not is_lives else None
+        belongs_to_live = item.report is None and any(is_live for _, is_live in held)
+        text = self._read_text(item) if item.has_text and not belongs_to_live else None
         entry = self._entry(item, entry_id, text)
         if any(pair != pair_of(item.framework, item.topic) for pair, _ in held):
             entry = replace(entry, path=suffixed_name(item.framework, item.topic).path)

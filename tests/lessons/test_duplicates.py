@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.line import is_duplicate, telling
+from kr.lessons.line import duplicate_probe, is_duplicate
 from kr.models import Lesson
 
 
@@ -72,7 +72,7 @@ def test_what_is_about_another_framework_is_no_duplicate() -> None:
 def test_who_shares_most_words_has_one_of_the_telling_ones(letters: list[str], data: st.DataObject) -> None:
     words = [f"word{letter * ord(letter)}" for letter in letters]
     kept = data.draw(st.lists(st.sampled_from(words), unique=True))
-    some, least = telling(words, " ".join(words))
+    some, least = duplicate_probe(words, " ".join(words))
     if len(kept) > 0.70 * len(words):
         assert set(kept) & set(some)
         assert len(kept) >= least

@@ -47,7 +47,9 @@ def ask(app: App, topic: str, asked: str) -> dict[str, Any]:
 def test_no_opposite_is_served(app: App) -> None:
     assert len(PAIRS) == 57
     for _, other in PAIRS:
-        derived = app.research.whole({"framework": "acme", "question": question(other)})["research_query"]
+        derived = app.research.expand_short_form({"framework": "acme", "question": question(other)})[
+            "research_query"
+        ]
         for topic in (other, derived["topic"]):
             answer = ask(app, topic, question(other))
             assert not answer["results"]["cache_hit"], (other, answer["results"]["cache_entry_id"])
