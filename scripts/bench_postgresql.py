@@ -27,7 +27,7 @@ from typing import Any
 from kr.app import App
 from kr.errors import KrError
 from kr.models import Envelope
-from kr.store import entries, ledger, saving
+from kr.store import entries, ledger, lookup, saving
 from kr.store.engine import Store
 from kr.times import to_text
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
@@ -176,7 +176,7 @@ def judge(store: Store, context7: StandIn, told: list[Acknowledged], most: int, 
         archived = tx.rows("SELECT id, topic FROM archived_entries")
         kept = live | {row["id"] for row in archived}
         counter = int(tx.fact("counter") or 0)
-        spent = {f"1-{it}": ledger.spent(tx, "load", f"1-{it}") for it in range(STORIES)}
+        spent = {f"1-{it}": lookup.spent(tx, "load", f"1-{it}") for it in range(STORIES)}
         number = entries.count(tx)
     saved = [it for one in told for it in one["saved"]]
     counted = sum(one["counted"] for one in told)
