@@ -43,6 +43,8 @@ _EXAMPLES = 0.25  # of the room, for whole examples
 _EXAMPLES_FROM = 6  # passages
 _LEAST = 120  # characters: a passage that has less room says nothing
 _MOST_NEAREST = 8
+_LONGEST_CARRIED = 64_000
+"""Characters of an older report: with its marks it stays under 256 KiB."""
 _NO_CODE = "No code examples were found."
 _NEAREST = "Nothing that was found has the rare words of the question. The nearest symbols and pages:"
 _NAME = re.compile(r"[\w.@/$:-]+")
@@ -311,11 +313,14 @@ def _placeholder(query: Query, answer: Answer | None, today: date) -> Report:
 def _carried_over(old: str, query: Query, today: date) -> str:
     """Return the report of ``query`` whose body is the ``old`` report (F1, step 6.3).
 
-    It keeps version, date and sources of when it was researched. What was carried over before comes back as it is, and so does
-    what somebody wrote in a form of his own.
+    It keeps version, date and sources of when it was researched. What was carried over before comes back as it is; what somebody
+    wrote in a form of his own has the mark before it.
     """
+    old = old[:_LONGEST_CARRIED]
     report = parse_report(old)
-    if report is None or report.sections[SUMMARY].startswith(STALE_MARK):
+    if report is None:
+        return old if old.startswith(STALE_MARK) else f"{STALE_MARK}\n\n{old}"
+    if report.sections[SUMMARY].startswith(STALE_MARK):
         return old
     version, when = report.header["Version"], report.header["Research Date"]
     asked = plain_line(query.framework_version, 100)

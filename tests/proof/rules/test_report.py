@@ -172,5 +172,9 @@ def test_an_older_report_stands_in_with_its_version_date_and_sources() -> None:
 
 
 @pytest.mark.parametrize("old", ["# by hand\n\nSet it.\n", REPORT.replace("## Details", "## More details")])
-def test_a_text_that_kr_would_not_have_written_comes_back_as_it_is(old: str) -> None:
-    assert carry(old) == old
+def test_a_text_that_kr_would_not_have_written_comes_back_marked_once(old: str) -> None:
+    assert carry(old) == carry(carry(old)) == f"{MARK}\n\n{old}"
+
+
+def test_an_older_report_of_any_length_stays_under_256_kib() -> None:
+    assert len(carry("漢" * 1_000_000).encode()) < 256 * 1024
