@@ -32,7 +32,7 @@ from kr.report import (
     title_of,
 )
 from kr.sources.base import Answer, Passage, kind_of
-from kr.text import beginning, fit, search_words, tokens_of
+from kr.text import beginning, fit, search_words, strip_invisible, tokens_of
 
 # How the room is shared was measured: two passages at length and many in a few lines hold more answers than all alike.
 _AT_LENGTH = 2
@@ -316,7 +316,7 @@ def _carried_over(old: str, query: Query, today: date) -> str:
     It keeps version, date and sources of when it was researched. What was carried over before comes back as it is; what somebody
     wrote in a form of his own has the mark before it.
     """
-    old = old[:_LONGEST_CARRIED]
+    old = strip_invisible(old)[:_LONGEST_CARRIED]
     report = parse_report(old)
     if report is None:
         return old if old.startswith(STALE_MARK) else f"{STALE_MARK}\n\n{old}"

@@ -176,5 +176,10 @@ def test_a_text_that_kr_would_not_have_written_comes_back_marked_once(old: str) 
     assert carry(old) == carry(carry(old)) == f"{MARK}\n\n{old}"
 
 
+def test_an_older_report_loses_what_nobody_sees() -> None:
+    for old in ("# by hand\n\nSet\u200b it.\u202e\n", REPORT.replace("slot", "sl\u200bot")):
+        assert not {"\u200b", "\u202e"} & set(carry(old))
+
+
 def test_an_older_report_of_any_length_stays_under_256_kib() -> None:
     assert len(carry("漢" * 1_000_000).encode()) < 256 * 1024
